@@ -8,7 +8,7 @@ WORKERS ?= 3
 SUPERVISED := $(BIN)/python -m tests.support.runs.supervised
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-quick test-pythons check bench bench-full bench-spark bench-cluster chaos torture sim docs clean
+.PHONY: help run test test-quick test-pythons check audit bench bench-full bench-spark bench-cluster chaos torture sim docs clean
 
 help:            ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -39,11 +39,18 @@ test-quick: $(VENV)/.dev  ## the inner loop: all tests that need no JVM, no Spar
 test-pythons:    ## a sample of the unit tests with each Python from 3.11 on that is installed here
 	@WORKERS=$(WORKERS) scripts/test-pythons
 
-check: $(VENV)/.dev   ## ruff, mypy --strict, import contracts (< 60 s)
+check: $(VENV)/.dev   ## ruff (also rules about security), mypy --strict, import contracts, dependencies (< 60 s)
 	@$(BIN)/ruff check src tests scripts bench examples
 	@$(BIN)/ruff format --check src tests scripts bench examples
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m pip --disable-pip-version-check check
+	@$(BIN)/python -m scripts.audit
+
+# pip-audit has an environment of its own: what it brings is not pinned.
+audit: $(VENV)/.dev   ## known vulnerabilities of the pinned dependencies, also by pip-audit's database, where the network has it
+	@[ -x .tools/audit/bin/pip-audit ] || { $(PYTHON) -m venv .tools/audit && .tools/audit/bin/python -m pip --disable-pip-version-check --quiet install pip-audit; } || echo "audit: pip-audit cannot be installed"
+	@$(BIN)/python -m scripts.audit --online .tools/audit/bin/pip-audit
 
 bench: $(VENV)/.dev .tools/.ready  ## Ottla against a real Kafka, its Spark source against Spark's own, quick (some 6 min)
 	@$(BIN)/python -m bench --quick
@@ -57,8 +64,8 @@ bench-spark: $(VENV)/.dev .tools/.ready  ## Spark and contracts alone, full leng
 bench-cluster: $(VENV)/.dev .tools/.ready  ## three nodes against three of Kafka's: failover, throughput, many partitions (some 20 min)
 	@$(BIN)/python -m bench.cluster
 
-chaos: $(VENV)/.dev .tools/.ready  ## break a cluster of three real nodes; SECONDS=120 AGAINST=ottla|kafka SEED=n LINKS=proxy
-	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),120) --against $(or $(AGAINST),ottla) $(if $(SEED),--seed $(SEED)) $(if $(LINKS),--links $(LINKS))
+chaos: $(VENV)/.dev .tools/.ready  ## break a cluster of three real nodes; SECONDS=120 AGAINST=ottla|kafka SEED=n LINKS=proxy SECURE=1
+	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),120) --against $(or $(AGAINST),ottla) $(if $(SEED),--seed $(SEED)) $(if $(LINKS),--links $(LINKS)) $(if $(SECURE),--secure)
 
 torture: $(VENV)/.dev  ## kill a node with default settings while its topics change; SECONDS=120 SEED=n
 	@$(SUPERVISED) $(BIN)/python -m tests.torture --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED))

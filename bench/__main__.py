@@ -7,23 +7,27 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench import memory, one_broker, probe, report, slow_disk, workloads
+from bench import authorization, memory, one_broker, probe, report, security_report, slow_disk, workloads
 from bench.clients import report as client_report
 from bench.clients.workload import clients
+from bench.floods import floods
 from bench.groups import rebalance
 from bench.groups.commits import commits
 from bench.groups.shares import shares
+from bench.idle_tls import idle_tls
 from bench.neighbour import neighbour
 from bench.subject import Kafka, Ottla, Subject, resident_mib
 from bench.transactions import transactions
 from bench.workloads import Figures, Scale
 
-LOADS: dict[str, Callable[[Subject, Scale, int], Figures]] = {
+Load: TypeAlias = Callable[[Subject, Scale, int], Figures]
+LOADS: dict[str, Load] = {
     "produce_kib": workloads.produce_kib,
     "produce_small": workloads.produce_small,
     "produce_single": workloads.produce_single,
@@ -36,6 +40,14 @@ LOADS: dict[str, Callable[[Subject, Scale, int], Figures]] = {
     "commits": commits,
     "shares": shares,
     "neighbour": neighbour,
+    "floods": floods,
+}
+# Loads of brokers that have a listener with TLS, too. The other brokers have none, so that their memory and their start
+# are those of a plain broker.
+TLS_LOADS: dict[str, Load] = {
+    "produce_tls": workloads.produce_tls,
+    "consume_tls": workloads.consume_tls,
+    "idle_tls": idle_tls,
 }
 KINDS: tuple[type[Kafka], type[Ottla]] = (Kafka, Ottla)
 
@@ -71,11 +83,16 @@ class Run:
                     if attempt + 1 < self.scale.starts and self.wants("start"):
                         running.pop().stop()
             for subject in running:
-                for topic, partitions in (("kib", workloads.PARTITIONS), ("small", 4), ("single", 1), ("latency", 1)):
+                for topic, partitions in (
+                    ("kib", workloads.PARTITIONS),
+                    ("small", 4),
+                    ("single", 1),
+                    ("latency", 1),
+                ):
                     probe.create_topics(subject.bootstrap, [topic], partitions)
             self.say("fetch free memory from the host")
             with memory.in_hand(self.directory):
-                self.loads(running)
+                self.loads(running, LOADS)
             if self.wants("clients"):
                 self.clients(running[-1])
             for subject in running:
@@ -84,16 +101,32 @@ class Run:
             for subject in running:
                 subject.stop()
 
-    def loads(self, running: Sequence[Subject]) -> None:
-        for workload in filter(self.wants, LOADS):
+    def over_tls(self) -> None:
+        """The loads over TLS, on brokers of their own."""
+        running: list[Subject] = []
+        try:
+            for kind in KINDS:
+                self.say(f"start {kind.name} with TLS")
+                subject = kind(self.directory / f"{kind.name}-tls", with_tls=True)
+                running.append(subject)
+                workloads.start(subject)
+                probe.create_topics(subject.bootstrap, ["tls"], workloads.PARTITIONS)
+            with memory.in_hand(self.directory):
+                self.loads(running, TLS_LOADS)
+        finally:
+            for subject in running:
+                subject.stop()
+
+    def loads(self, running: Sequence[Subject], loads: Mapping[str, Load]) -> None:
+        for workload in filter(self.wants, loads):
             for subject in running:
                 self.say(f"warm up {workload} on {subject.name}")
-                LOADS[workload](subject, self.warm_up, -1)
+                loads[workload](subject, self.warm_up, -1)
         for round_ in range(self.scale.rounds):
-            for workload in filter(self.wants, LOADS):
+            for workload in filter(self.wants, loads):
                 for subject in running if round_ % 2 else reversed(running):
                     self.say(f"{workload} on {subject.name}, round {round_ + 1} of {self.scale.rounds}")
-                    self.note(workload, subject, LOADS[workload](subject, self.scale, round_))
+                    self.note(workload, subject, loads[workload](subject, self.scale, round_))
 
     def clients(self, subject: Subject) -> None:
         """Compare clients, not brokers: all clients use Ottla."""
@@ -119,7 +152,7 @@ def arguments() -> argparse.Namespace:
         "--only",
         nargs="*",
         default=[],
-        choices=[*LOADS, "clients", "start", "partitions", "slow_disk", *one_broker.NAMES],
+        choices=[*LOADS, *TLS_LOADS, "clients", "start", "partitions", "slow_disk", "authorization", *one_broker.NAMES],
         help="some workloads",
     )
     kept = parser.add_mutually_exclusive_group()
@@ -131,10 +164,16 @@ def arguments() -> argparse.Namespace:
 def measure(run: Run, lengths: one_broker.Lengths) -> None:
     if any(run.wants(load) for load in (*LOADS, "clients", "start")):
         run.steady()
+    if any(map(run.wants, TLS_LOADS)):
+        run.over_tls()
     if run.wants("partitions"):
         run.partitions()
     if run.wants("slow_disk"):
         run.samples["slow_disk"] = slow_disk.slow_disk(run.directory / "slow", run.scale.latency_s, run.say)
+    if run.wants("authorization"):
+        run.samples["authorization"] = authorization.authorization(
+            run.directory / "authorization", run.scale.authorization_rounds, run.say
+        )
     wanted = [name for name in one_broker.NAMES if run.wants(name)]
     if wanted:
         for name, measured in one_broker.measure(wanted, lengths, run.directory / "one-broker", run.say):
@@ -165,6 +204,7 @@ def main() -> None:
     compared = client_report.rows(run.samples.get("clients", {}))
     client_report.show(compared)
     slow_disk.show(run.samples.get("slow_disk", {}))
+    security_report.show(run.samples)
     findings = one_broker.Findings.of(run.samples, lengths)
     findings.show()
     if chosen.store or not (chosen.no_store or chosen.only):
@@ -172,6 +212,7 @@ def main() -> None:
         sections = findings.sections(report.last_run(mode))
         if compared:
             sections["clients"] = client_report.table(compared)
+        sections |= security_report.sections(run.samples, report.last_run(mode))
         if not chosen.only:
             sections["bench"] = report.table(found, mode)
         report.document(sections)

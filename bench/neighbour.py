@@ -44,7 +44,7 @@ def neighbour(subject: Subject, scale: Scale, round_: int) -> Figures:
         process.start()
     try:
         time.sleep(2)  # wait until the requests are under way
-        waits_ms = _write(subject.bootstrap, scale.latency_s)
+        waits_ms = write(subject.bootstrap, scale.latency_s)
     finally:
         for process in worst:
             process.terminate()
@@ -53,7 +53,7 @@ def neighbour(subject: Subject, scale: Scale, round_: int) -> Figures:
     return {"p99_ms": waits_ms[int(len(waits_ms) * 0.99)], "p50_ms": statistics.median(waits_ms)}
 
 
-def _write(bootstrap: str, for_s: float) -> list[float]:
+def write(bootstrap: str, for_s: float) -> list[float]:
     data = ProduceRequest.TopicProduceData
     batch = build_batch([Record(0, 0, None, b"x" * 100, ())])
     request = ProduceRequest(
@@ -68,7 +68,8 @@ def _write(bootstrap: str, for_s: float) -> list[float]:
             begun_s = time.perf_counter()
             answer = connection.ask(request, probe.PRODUCE)
             waits_ms.append((time.perf_counter() - begun_s) * 1000)
-            assert answer.responses[0].partition_responses[0].error_code == 0
+            partition = answer.responses[0].partition_responses[0]
+            assert partition.error_code == 0, partition
             time.sleep(PAUSE_S)
     return waits_ms
 

@@ -14,9 +14,10 @@ from ottla.wire.frame import request_frame
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest
 from ottla.wire.messages.records.produce import ProduceRequest
 from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
+from ottla.wire.messages.topics.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.topics.metadata import MetadataRequest
 
-METADATA, PRODUCE, CREATE, LIST_OFFSETS = 12, 9, 7, 7
+METADATA, PRODUCE, CREATE, DELETE, LIST_OFFSETS = 12, 9, 7, 5, 7
 RETRY_S = 0.002
 RECORDS_PER_REQUEST = 9_000
 
@@ -39,6 +40,14 @@ class Connection:
         start = 5 if header.response_header_version(key, version) >= 1 else 4
         response, _ = compile.decoder(response_class(key), version)(memoryview(body), start)
         return response
+
+    def repeat(self, message: Any, version: int, count: int, at_once: int) -> None:
+        """Send the same request many times, `at_once` of them on the way at a time, and drop the answers."""
+        frames = request_frame(message, version, 1, "bench") * at_once
+        for _ in range(count // at_once):
+            self._socket.sendall(frames)
+            for _ in range(at_once):
+                self._stream.read(int.from_bytes(self._stream.read(4), "big"))
 
     def __enter__(self) -> Connection:
         return self
@@ -88,6 +97,12 @@ def create_topics(bootstrap: str, names: list[str], partitions: int) -> None:
     at_once = max(1, RECORDS_PER_REQUEST // (partitions + 1))
     for start in range(0, len(names), at_once):
         _create(bootstrap, names[start : start + at_once], partitions)
+
+
+def delete_topics(bootstrap: str, names: list[str]) -> None:
+    answer = ask(bootstrap, DeleteTopicsRequest(topic_names=names, timeout_ms=240_000), DELETE)
+    failed = [(topic.name, topic.error_code) for topic in answer.responses if topic.error_code]
+    assert not failed, failed[:3]
 
 
 def ensure_topic(bootstrap: str, name: str, partitions: int) -> None:

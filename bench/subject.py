@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from tests.support.certificates import Authority
 from tests.support.ports import free_ports
 from tests.support.processes.kafka import RealKafka
 from tests.support.processes.node import AS_INSTALLED
@@ -21,6 +22,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 class Subject(Protocol):
     name: str
     bootstrap: str
+    tls: TlsPort | None
 
     @property
     def pids(self) -> Sequence[int]: ...
@@ -29,13 +31,37 @@ class Subject(Protocol):
     def stop(self) -> None: ...
 
 
+class TlsPort:
+    """A second listener of a broker, with TLS: its address, and the settings of the broker and of clients."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        (port,) = free_ports(1)
+        self.bootstrap = f"127.0.0.1:{port}"
+        authority = Authority()
+        self.trusted = authority.write(directory / "ca.pem")
+        store = authority.server().write(directory, "broker")
+        self.broker_settings = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(store)}
+        self.client_settings = {
+            "security.protocol": "SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.trusted),
+        }
+
+
 class Kafka:
     name = "kafka"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, with_tls: bool = False) -> None:
+        self.tls = TlsPort(directory / "tls") if with_tls else None
         # 1 GiB of heap is what Kafka's own start script gives a broker.
         self._kafka = RealKafka(directory, heap="1g", jvm_options=("-Xms1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"))
         self.bootstrap = self._kafka.bootstrap
+        if self.tls is not None:
+            for setting in ("listeners", "advertised.listeners"):
+                self._kafka.properties[setting] += f",SSL://{self.tls.bootstrap}"
+            self._kafka.properties["listener.security.protocol.map"] += ",SSL:SSL"
+            self._kafka.properties |= self.tls.broker_settings
 
     @property
     def pids(self) -> Sequence[int]:
@@ -54,11 +80,13 @@ class Kafka:
 class Ottla:
     name = "ottla"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, *, with_tls: bool = False) -> None:
         directory.mkdir(parents=True, exist_ok=True)
+        self._more_settings = settings or {}
         (port,) = free_ports(1)
         self._directory = directory
         self.bootstrap = f"127.0.0.1:{port}"
+        self.tls = TlsPort(directory / "tls") if with_tls else None
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -79,16 +107,25 @@ class Ottla:
                     "start",
                     "--data",
                     str(self._directory / "data"),
-                    "--listen",
-                    self.bootstrap,
-                    "--set",
-                    "group.initial.rebalance.delay.ms=0",  # RealKafka has it, too
+                    *(word for name, value in self._settings().items() for word in ("--set", f"{name}={value}")),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 env=os.environ | AS_INSTALLED,
             )
+
+    def _settings(self) -> dict[str, str]:
+        listeners = f"PLAINTEXT://{self.bootstrap}"
+        secured = {}
+        if self.tls is not None:
+            listeners += f",SSL://{self.tls.bootstrap}"
+            secured = self.tls.broker_settings
+        return secured | {
+            "listeners": listeners,
+            "group.initial.rebalance.delay.ms": "0",  # RealKafka has it, too
+            **self._more_settings,
+        }
 
     def stop(self) -> None:
         if self._process is not None:
@@ -104,6 +141,12 @@ def cpu_s(pids: Iterable[int]) -> float:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         total += int(fields[11]) + int(fields[12])
     return total / _TICKS
+
+
+def run_time_s(pids: Iterable[int]) -> float:
+    """The time for which threads of processes, as they are now, were on a CPU; finer than `cpu_s`."""
+    tasks = (task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir())
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 def resident_mib(pids: Iterable[int]) -> float:

@@ -33,10 +33,11 @@ class Scale:
     commits: int
     share_records: int
     client_records: int
+    authorization_rounds: int = 0
 
 
-QUICK = Scale(1, 150_000, 500_000, 40_000, 4, 20, 50, 1, 15, 16_000, 200_000, 200_000)
-FULL = Scale(2, 700_000, 2_000_000, 120_000, 10, 100, 100, 2, 60, 80_000, 1_000_000, 500_000)
+QUICK = Scale(1, 150_000, 500_000, 40_000, 4, 20, 50, 1, 15, 16_000, 200_000, 200_000, 7)
+FULL = Scale(2, 700_000, 2_000_000, 120_000, 10, 100, 100, 2, 60, 80_000, 1_000_000, 500_000, 25)
 # Kafka's JIT compiler is not to be measured: both brokers do each kind of work once before anything counts. The quick
 # mode warms up less, which favours Ottla; only the full mode is a fair comparison.
 WARM_UP_QUICK = Scale(1, 60_000, 300_000, 40_000, 1, 0, 0, 0, 10, 16_000, 100_000, 0)
@@ -45,13 +46,20 @@ WARM_UP_FULL = Scale(1, 300_000, 1_000_000, 60_000, 2, 0, 0, 0, 40, 40_000, 300_
 Figures = dict[str, float]
 
 
-def produce(subject: Subject, topic: str, records: int, size_bytes: int, **properties: object) -> Cost:
+def produce(
+    subject: Subject, topic: str, records: int, size_bytes: int, *, tls: bool = False, **properties: object
+) -> Cost:
     """Run Kafka's own ProducerPerformance, as fast as it can; the broker's cost."""
     settings = [f"{name.replace('_', '.')}={value}" for name, value in properties.items()]
+    bootstrap = subject.bootstrap
+    if tls:
+        assert subject.tls is not None
+        bootstrap = subject.tls.bootstrap
+        settings += [f"{name}={value}" for name, value in subject.tls.client_settings.items()]
     tool = command(
         "org.apache.kafka.tools.ProducerPerformance",
         *("--topic", topic, "--num-records", str(records), "--record-size", str(size_bytes), "--throughput", "-1"),
-        *("--producer-props", f"bootstrap.servers={subject.bootstrap}", *settings),
+        *("--producer-props", f"bootstrap.servers={bootstrap}", *settings),
         classpath=CLASSPATH_431,
     )
     tool.remove("-XX:TieredStopAtLevel=1")  # a client without its optimizing compiler would limit both brokers
@@ -63,15 +71,24 @@ def produce(subject: Subject, topic: str, records: int, size_bytes: int, **prope
 
 
 def produce_kib(subject: Subject, scale: Scale, round_: int) -> Figures:
+    return _produce_kib(subject, scale, "kib")
+
+
+def produce_tls(subject: Subject, scale: Scale, round_: int) -> Figures:
+    return _produce_kib(subject, scale, "tls", tls=True)
+
+
+def _produce_kib(subject: Subject, scale: Scale, topic: str, *, tls: bool = False) -> Figures:
     cost = produce(
         subject,
-        "kib",
+        topic,
         scale.kib_records,
         1024,
         acks="all",
         batch_size=262_144,
         linger_ms=20,
         max_request_size=1_048_576,
+        tls=tls,
     )
     gigabytes = scale.kib_records * 1024 / GB
     return {"cpu_s_per_gb": cost.cpu_s / gigabytes, "mb_per_s": 1000 * gigabytes / cost.wall_s}
@@ -95,16 +112,28 @@ def produce_single(subject: Subject, scale: Scale, round_: int) -> Figures:
 
 def consume(subject: Subject, scale: Scale, round_: int) -> Figures:
     """librdkafka reads everything the KiB workload wrote so far."""
+    return _consume(subject, "kib", {"bootstrap.servers": subject.bootstrap})
+
+
+def consume_tls(subject: Subject, scale: Scale, round_: int) -> Figures:
+    """The same over TLS."""
+    assert subject.tls is not None
+    trusted = str(subject.tls.trusted)
+    settings = {"bootstrap.servers": subject.tls.bootstrap, "security.protocol": "SSL", "ssl.ca.location": trusted}
+    return _consume(subject, "tls", settings)
+
+
+def _consume(subject: Subject, topic: str, settings: dict[str, str]) -> Figures:
     consumer = Consumer(
         {
-            "bootstrap.servers": subject.bootstrap,
+            **settings,
             "group.id": "none",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "fetch.queue.backoff.ms": 10,
         }
     )
-    assigned = [TopicPartition("kib", index, 0) for index in range(PARTITIONS)]
+    assigned = [TopicPartition(topic, index, 0) for index in range(PARTITIONS)]
     left = sum(consumer.get_watermark_offsets(partition, timeout=30)[1] for partition in assigned)
     total_bytes = 0
     with Cost(subject) as cost:

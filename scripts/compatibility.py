@@ -17,13 +17,26 @@ PAGE = ROOT / "docs" / "compatibility.md"
 Results = dict[str, dict[str, str]]
 MARKS = {"passed": "✓", "failed": "✗"}
 CLIENTS = ("java", "confluent-kafka", "aiokafka", "kafka-python", "franz-go", "kafkajs")
+SECURITY = "security: "  # what features of the table of security begin with
 
 
 def render(page: str, results: Results) -> str:
     """The page with new tables."""
+    secure = _part(results, secure=True)
+    results = _part(results, secure=False)
     clients = {row: cells for row, cells in results.items() if row.startswith(CLIENTS)}
     others = {row: cells for row, cells in results.items() if row not in clients}
-    return _replace(_replace(page, "clients", _matrix(clients)), "tools", _list(others))
+    page = _replace(page, "clients", _matrix(clients))
+    return _replace(_replace(page, "tools", _list(others)), "security", _ways(secure))
+
+
+def _part(results: Results, *, secure: bool) -> Results:
+    """The results of features of security, or those of all others; rows without any are left out."""
+    chosen = {
+        row: {feature: result for feature, result in cells.items() if feature.startswith(SECURITY) == secure}
+        for row, cells in results.items()
+    }
+    return {row: cells for row, cells in chosen.items() if cells}
 
 
 def _replace(page: str, name: str, table: str) -> str:
@@ -40,6 +53,16 @@ def _matrix(clients: Results) -> str:
     for feature in features:
         marks = [MARKS.get(clients[column].get(feature, ""), "") for column in columns]
         lines.append(f"| {feature} | " + " | ".join(marks) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _ways(secure: Results) -> str:
+    """A table with one row per client and one column per way to authenticate."""
+    features = sorted({feature for cells in secure.values() for feature in cells})
+    lines = ["| | " + " | ".join(each.removeprefix(SECURITY) for each in features) + " |"]
+    lines.append("|---|" + ":-:|" * len(features))
+    for row, cells in sorted(secure.items()):
+        lines.append(f"| {row} | " + " | ".join(MARKS.get(cells.get(each, ""), "") for each in features) + " |")
     return "\n".join(lines) + "\n"
 
 

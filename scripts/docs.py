@@ -8,14 +8,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scripts import compatibility
+
+if TYPE_CHECKING:
+    from ottla.security.acls import AclOperation, AclResourceType
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def settings() -> str:
-    from ottla.model.settings_table import settings_table
+    from scripts.settings_table import settings_table
 
     return settings_table()
 
@@ -35,6 +39,7 @@ def man() -> str:
 def apis() -> str:
     """The served APIs, from the handlers' own registrations."""
     from ottla.server.api import dispatch
+    from ottla.server.api.needs import rights_of
     from ottla.wire.api import API_NAMES, module_of, request_class
 
     dispatch.load_handlers()
@@ -44,16 +49,26 @@ def apis() -> str:
         "Generated from `@handles` by `make docs`. Every API of Kafka 4.3.1 is declared in `wire/messages`;",
         "those without versions here come later, and ApiVersions does not offer them.",
         "",
-        "| key | API | served | declared | handler |",
-        "|---:|---|---|---|---|",
+        "On a node with an authorizer, clients need the rights in the last column. Without one of them the request,",
+        "or the part of the answer that it is for, is refused or left out, as in Kafka. Details are beside the",
+        "handlers (ADR 0042).",
+        "",
+        "| key | API | served | declared | handler | rights |",
+        "|---:|---|---|---|---|---|",
     ]
     for key, name in sorted(API_NAMES.items()):
         low, high = request_class(key).versions
         endpoint = dispatch.ENDPOINTS.get(key)
         served = f"{endpoint.low}-{endpoint.high}" if endpoint is not None else ""
         handler = f"`server/handlers/{module_of(key).replace('.', '/')}.py`" if endpoint is not None else ""
-        lines.append(f"| {key} | {name} | {served} | {low}-{high} | {handler} |")
+        rights = ", ".join(map(_right, rights_of(endpoint.needs))) if endpoint is not None else ""
+        lines.append(f"| {key} | {name} | {served} | {low}-{high} | {handler} | {rights} |")
     return "\n".join(lines) + "\n"
+
+
+def _right(right: tuple[AclOperation, AclResourceType]) -> str:
+    operation, resource = right
+    return f"{operation.name} {resource.name.lower().replace('_', ' ')}"
 
 
 def served() -> str:

@@ -39,9 +39,10 @@ ROWS = (
         "one process per node: the shell",
         "#e6f4ea",
         (
-            ("net, api, handlers", "Kafka's protocol, one file per API"),
-            ("fetch, replication, storage", "sendfile, ISR, directories, recovery"),
-            ("groups, txns, shares", "coordinators on internal topics"),
+            ("net, security", "TLS, SASL, quotas, tenants"),
+            ("api, handlers", "one file per API, guarded"),
+            ("fetch, storage", "sendfile, ISR, directories"),
+            ("groups, txns, shares", "coordinators"),
             ("quorum", "KRaft, active controller"),
         ),
     ),
@@ -53,6 +54,7 @@ ROWS = (
             ("replica, raft, cluster", "who leads, who is in sync"),
             ("groups, txns, shares", "decide → records → apply"),
             ("schemas, columns", "Avro, JSON Schema, Protobuf"),
+            ("security", "ACLs, SASL, tokens, quotas"),
         ),
     ),
     Row(

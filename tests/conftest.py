@@ -9,6 +9,7 @@ from hypothesis import settings
 from tests.support import tools
 from tests.support.java.programs import CLASSPATH_392, JavaServer
 from tests.support.processes.kafka import RealKafka
+from tests.support.processes.kdc import Kdc
 from tests.support.runs.quick import pytest_collection_modifyitems as pytest_collection_modifyitems
 from tests.support.runs.quick import pytest_ignore_collect as pytest_ignore_collect
 from tests.support.runs.schedule import LongestFirst
@@ -55,6 +56,20 @@ def real_kafka(java_tools: None, tmp_path_factory: pytest.TempPathFactory) -> It
         yield kafka.start()
     finally:
         kafka.stop()
+
+
+@pytest.fixture(scope="session")
+def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
+    """A Kerberos realm without principals; programs of this process find it."""
+    tools.require(tools.missing_kerberos())
+    kdc = Kdc(tmp_path_factory.mktemp("kdc"))
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in kdc.environment.items():
+            patched.setenv(name, value)
+        try:
+            yield kdc.start()
+        finally:
+            kdc.stop()
 
 
 def _server(main_class: str, factory: pytest.TempPathFactory, **options: str) -> Iterator[JavaServer]:

@@ -9,7 +9,7 @@ import sys
 
 import fastavro
 import pytest
-from bench import avro_records, contract_report, one_broker, report
+from bench import avro_records, contract_report, loop_turns, one_broker, report
 from bench.spark import report as spark_report
 from bench.spark.turns import Length, tree_cpu_s
 
@@ -47,6 +47,13 @@ def test_contracts_are_compared_with_none() -> None:
     none, full = contract_report.rows(all_samples()["contracts"])
     assert none == ("none", 2.0, 0.5, 0.0, 1.0)
     assert full == ("full", 1.0, 5.0, 4.5, 10.0)
+
+
+def test_turns_count_by_their_length() -> None:
+    """A moment falls into a long turn more often than into a short one."""
+    assert loop_turns.longest_but([1.0] * 90 + [10.0], 0.01) == 10.0
+    assert loop_turns.longest_but([1.0] * 990 + [10.0], 0.01) == 1.0
+    assert loop_turns.longest_but([], 0.01) == 0.0
 
 
 def test_only_whole_sections_are_documented() -> None:

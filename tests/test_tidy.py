@@ -142,6 +142,7 @@ def test_every_module_is_reachable() -> None:
     by_name = (
         "wire/messages/",
         "server/handlers/",
+        "server/api/guard/",
         "registry/routes/",
         "__main__.py",
         "__init__.py",
@@ -222,17 +223,19 @@ def test_few_results_do_not_empty_the_page_of_compatibility(tmp_path: Path, monk
     from scripts import compatibility
 
     page, results = tmp_path / "page.md", tmp_path / "results.json"
-    places = [f"<!-- {name}: generated -->\n<!-- {name}: end -->\n" for name in ("clients", "tools")]
+    places = [f"<!-- {name}: generated -->\n<!-- {name}: end -->\n" for name in ("clients", "tools", "security")]
     page.write_text("".join(places))
     monkeypatch.setattr(compatibility, "PAGE", page)
     monkeypatch.setattr(compatibility, "RESULTS", results)
     assert compatibility.update() is None, "without results there is nothing to say"
-    whole = {"java 4.3.1": {"topics": "passed", "configs": "failed"}, "kafka-topics": {"tool": "passed"}}
-    for found, told in ((whole, "wrote"), (whole, None), ({"kafka-topics": {"tool": "passed"}}, "it shows 3 results")):
+    java = {"topics": "passed", "configs": "failed", "security: PLAIN": "passed"}
+    whole = {"java 4.3.1": java, "ottla": {"security: PLAIN": "failed"}, "kafka-topics": {"tool": "passed"}}
+    for found, told in ((whole, "wrote"), (whole, None), ({"kafka-topics": {"tool": "passed"}}, "it shows 5 results")):
         results.write_text(json.dumps(found))
         said = compatibility.update()
         assert (said is None) if told is None else (said is not None and told in said)
         assert "| topics | ✓ |" in page.read_text()
+        assert "| | PLAIN |\n|---|:-:|\n| java 4.3.1 | ✓ |\n| ottla | ✗ |\n" in page.read_text()
 
 
 def test_the_schedule_names_files_that_exist() -> None:

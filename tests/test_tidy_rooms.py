@@ -14,7 +14,16 @@ SERVER = "ottla.server"
 # room → its façades, and the other modules that may be imported from outside
 OPEN = {
     "ports": ("ports", "os_disk sockets system"),
-    "settings": ("configs", "endpoints listeners log_levels node_settings start_refusals"),
+    "quotas": ("client_quotas", "connection_rates fetch_quota quota_updates"),
+    "settings": (
+        "configs",
+        "endpoints foreign_classes listener_config listeners log_levels node_settings security_refusals start_refusals",
+    ),
+    "security": (
+        "node_security authorization logins",
+        "audit.log audit.sinks audit.writer authentication key_document listener_security listener_tls peer_security "
+        "provider_trust verification_keys",
+    ),
     "storage": (
         "storage",
         "batch_looks cold_reads directories directory_choice formatting identity partitions recovery removal "
@@ -27,6 +36,7 @@ OPEN = {
         "settings",
     ),
     "replication": ("replication", ""),
+    "tenants": ("tenants", ""),
     "fetch": ("fetches", "answers engine fetch_sessions share_sessions"),
     "dead_letters": ("dead_letters", "letters"),
     "coordination": ("runtime", "host hosts"),

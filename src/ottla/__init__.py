@@ -7,12 +7,14 @@ data source and the vocabulary of streams), `ottla.sql` (topics as tables of Duc
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from ottla.model.version import VERSION as __version__
 
+# `typing` is not imported here: that takes longer than all else, and `ottla.__main__` cannot catch Ctrl-C during it.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
+    from ottla.client.admin.quotas import QuotaEntity, QuotaName
     from ottla.client.blocking.blocking import Blocking
     from ottla.client.cluster import Cluster
     from ottla.client.connection import Address, Connection
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from ottla.client.consumer.ranges import ConsumedRecord, RangeReader, ReadOptions, Span
     from ottla.client.consumer.salted_merge import SaltedMerge, merge_salted
     from ottla.client.errors import (
+        AuthenticationError,
         BufferFull,
         ClientError,
         CommitFailed,
@@ -44,21 +47,26 @@ if TYPE_CHECKING:
     from ottla.client.producer.producer import Producer
     from ottla.client.producer.transaction import Transaction
     from ottla.client.registry import RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
+    from ottla.client.security.security import Security
     from ottla.client.share.consumer import ShareConsumer
     from ottla.client.share.delivery import Delivery
     from ottla.client.share.options import Acknowledged, ShareOptions
     from ottla.model.errors import ApiError, ErrorCode
     from ottla.model.ids import TopicPartition
     from ottla.model.resources import Resource, ResourceType
+    from ottla.security.acl_entry import AclEntry, AclFilter
 
 __all__ = [
     "EARLIEST",
     "LATEST",
     "MAX_TIMESTAMP",
     "Acknowledged",
+    "AclEntry",
+    "AclFilter",
     "Address",
     "Admin",
     "ApiError",
+    "AuthenticationError",
     "Blocking",
     "BufferFull",
     "ClientError",
@@ -80,6 +88,8 @@ __all__ = [
     "Producer",
     "ProducerFenced",
     "ProducerOptions",
+    "QuotaEntity",
+    "QuotaName",
     "RangeReader",
     "ReadOptions",
     "RebalanceListener",
@@ -93,6 +103,7 @@ __all__ = [
     "SaltedKeys",
     "SaltedMerge",
     "SchemaRegistry",
+    "Security",
     "ShareConsumer",
     "ShareOptions",
     "Span",
@@ -111,6 +122,8 @@ __all__ = [
 # The module that declares each name.
 _HOMES = {
     "Admin": "ottla.client.admin",
+    "QuotaEntity": "ottla.client.admin.quotas",
+    "QuotaName": "ottla.client.admin.quotas",
     "Blocking": "ottla.client.blocking.blocking",
     "Cluster": "ottla.client.cluster",
     "Address": "ottla.client.connection",
@@ -130,6 +143,7 @@ _HOMES = {
     "Span": "ottla.client.consumer.ranges",
     "SaltedMerge": "ottla.client.consumer.salted_merge",
     "merge_salted": "ottla.client.consumer.salted_merge",
+    "AuthenticationError": "ottla.client.errors",
     "BufferFull": "ottla.client.errors",
     "ClientError": "ottla.client.errors",
     "CommitFailed": "ottla.client.errors",
@@ -154,6 +168,7 @@ _HOMES = {
     "RegistryOptions": "ottla.client.registry",
     "RegistryUnreachable": "ottla.client.registry",
     "SchemaRegistry": "ottla.client.registry",
+    "Security": "ottla.client.security.security",
     "ShareConsumer": "ottla.client.share.consumer",
     "Delivery": "ottla.client.share.delivery",
     "Acknowledged": "ottla.client.share.options",
@@ -163,10 +178,12 @@ _HOMES = {
     "TopicPartition": "ottla.model.ids",
     "Resource": "ottla.model.resources",
     "ResourceType": "ottla.model.resources",
+    "AclEntry": "ottla.security.acl_entry",
+    "AclFilter": "ottla.security.acl_entry",
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_HOMES[name]), name)

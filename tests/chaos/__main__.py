@@ -24,8 +24,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=1, help="with seeds that follow each other")
     parser.add_argument("--links", choices=KINDS, default=None, help="what cuts links; namespaces if there can be any")
     parser.add_argument("--only", action="append", default=[], metavar="FAULT", help="as it is called in the output")
+    parser.add_argument("--secure", action="store_true", help="no plaintext port, an authorizer, new certificates")
     parser.add_argument("--keep", action="store_true", help="keep the directory with data and logs")
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    if chosen.secure and chosen.against != "ottla":
+        parser.error("--secure breaks a cluster of Ottla")
+    return chosen
 
 
 def main() -> None:
@@ -46,6 +50,7 @@ def main() -> None:
             lambda text, begun=begun: console.print(f"{time.monotonic() - begun:7.1f} s  {text}", style="dim"),
             cut_by=chosen.links,
             only=chosen.only,
+            secure=chosen.secure,
         )
         for name, count in verdict.facts.items():
             console.print(f"  {name}: {count:,}")

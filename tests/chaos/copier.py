@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
-from tests.chaos.work import everything, until
+from tests.chaos.work import Entrance, everything, until
 from tests.chaos.writers import TOPIC
 from tests.support.java.apps import App
 
@@ -17,9 +17,11 @@ CATCH_UP_S = 150.0
 class Copier:
     name = "copier"
 
-    def __init__(self, bootstrap: str, directory: Path) -> None:
-        self._bootstrap = bootstrap
-        self._app = App(directory / "copier.log", "ottla.Copier", bootstrap, TOPIC, OUTPUT, "chaos-copier", "classic")
+    def __init__(self, entrance: Entrance, directory: Path) -> None:
+        self._entrance = entrance
+        words = [entrance.bootstrap, TOPIC, OUTPUT, "chaos-copier", "classic"]
+        words += [f"{name}={text}" for name, text in (entrance.security or {}).items()]
+        self._app = App(directory / "copier.log", "ottla.Copier", *words)
         self._stop = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._starts = 0
@@ -38,10 +40,10 @@ class Copier:
 
     async def rest(self) -> None:
         """Until it has copied everything, or for long enough."""
-        wanted = sum(map(len, (await everything(self._bootstrap, TOPIC)).values()))
+        wanted = sum(map(len, (await everything(self._entrance, TOPIC)).values()))
 
         async def done() -> bool:
-            found = await everything(self._bootstrap, OUTPUT, read_committed=True)
+            found = await everything(self._entrance, OUTPUT, read_committed=True)
             self._copied = sum(map(len, found.values()))
             return self._copied >= wanted
 
@@ -65,7 +67,7 @@ class Copier:
         return problems
 
     async def _values(self, topic: str) -> list[bytes]:
-        found = await everything(self._bootstrap, topic, read_committed=True)
+        found = await everything(self._entrance, topic, read_committed=True)
         return [value for entries in found.values() for _, value in entries]
 
     def facts(self) -> dict[str, int]:

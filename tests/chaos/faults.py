@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 from tests.chaos.links import Links
+from tests.server.security.secured import SecureCluster
 from tests.support.processes.clusters import ProcessCluster
 
 BALLAST = "ballast"
@@ -48,6 +49,8 @@ class Faults:
             self.kinds |= {"cut off": self.cut_off, "cut one link": self.cut_link, "deafen": self.deafen}
         if small_disks:
             self.kinds["fill the disk"] = self.fill
+        if isinstance(cluster, SecureCluster):
+            self.kinds["renew its certificate"] = self.renew
         if only:
             self.kinds = {name: fault for name, fault in self.kinds.items() if name in only}
         assert self.kinds, f"none of {', '.join(only)} can be done here"
@@ -86,6 +89,12 @@ class Faults:
         await self._while()
         await asyncio.sleep(self._rng.choice((0, 0, 8)))  # now and then beyond the session time-outs
         self._cluster.resume(victim)
+
+    async def renew(self, victim: int) -> None:
+        """Another certificate in the same file, which the node finds by itself while it serves."""
+        assert isinstance(self._cluster, SecureCluster)
+        self._cluster.renew(victim)
+        await self._while()
 
     async def cut_off(self, victim: int) -> None:
         """From the other nodes, in both directions; clients still reach it."""

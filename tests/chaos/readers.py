@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.chaos.work import PARTITIONS, again_and_again, connect, everything, until
+from tests.chaos.work import PARTITIONS, Entrance, again_and_again, connect, everything, until
 from tests.chaos.writers import TOPIC
 
 from ottla.client.consumer.consumer import Consumer
@@ -20,9 +20,9 @@ CATCH_UP_S = 60.0
 class Readers:
     """Members that each note what they were given; `name` says of what kind the group is."""
 
-    def __init__(self, name: str, bootstrap: str) -> None:
+    def __init__(self, name: str, entrance: Entrance) -> None:
         self.name = name
-        self._bootstrap = bootstrap
+        self._entrance = entrance
         self._delivered: set[tuple[int, int]] = set()
         self._deliveries = 0
         self._stop = asyncio.Event()
@@ -41,7 +41,7 @@ class Readers:
             enable_auto_commit=False,
             auto_offset_reset="earliest",
         )
-        async with connect(self._bootstrap) as cluster, Consumer(cluster, options) as consumer:
+        async with connect(self._entrance) as cluster, Consumer(cluster, options) as consumer:
             consumer.subscribe([TOPIC])
             while not self._stop.is_set():
                 batch = await consumer.poll(timeout_ms=500)
@@ -53,7 +53,7 @@ class Readers:
 
     async def _share(self) -> None:
         options = ShareOptions(group_id="chaos-share", acknowledgement_mode="explicit")
-        async with connect(self._bootstrap) as cluster, ShareConsumer(cluster, options) as consumer:
+        async with connect(self._entrance) as cluster, ShareConsumer(cluster, options) as consumer:
             consumer.subscribe([TOPIC])
             while not self._stop.is_set():
                 deliveries = await consumer.poll(timeout_ms=500)
@@ -80,7 +80,7 @@ class Readers:
         self._failures = sum(await asyncio.gather(*self._tasks))
 
     async def _there(self) -> set[tuple[int, int]]:
-        found = await everything(self._bootstrap, TOPIC)
+        found = await everything(self._entrance, TOPIC)
         return {(index, offset) for index, entries in found.items() for offset, _ in entries}
 
     async def judge(self) -> list[str]:
@@ -98,7 +98,7 @@ class Readers:
 
     async def _uncommitted(self, there: set[tuple[int, int]]) -> list[str]:
         options = ConsumerOptions(group_id=f"chaos-{self.name}", enable_auto_commit=False)
-        async with connect(self._bootstrap) as cluster, Consumer(cluster, options) as consumer:
+        async with connect(self._entrance) as cluster, Consumer(cluster, options) as consumer:
             partitions = [TopicPartition(TOPIC, index) for index in range(PARTITIONS)]
             committed = await consumer.committed(partitions)
         problems = []

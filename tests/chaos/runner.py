@@ -14,9 +14,10 @@ from tests.chaos.copier import OUTPUT, Copier
 from tests.chaos.faults import Faults
 from tests.chaos.links import links
 from tests.chaos.readers import Readers
-from tests.chaos.work import PARTITIONS, Work, connect
+from tests.chaos.work import PARTITIONS, Entrance, Work, connect
 from tests.chaos.writers import TOPIC, Writers
-from tests.support.processes.clusters import KafkaCluster, OttlaCluster, ProcessCluster
+from tests.server.security.secured import GUARDED, Certificates, SecureCluster
+from tests.support.processes.clusters import KafkaCluster, OttlaCluster, Place, ProcessCluster
 
 from ottla.client.admin import Admin
 from ottla.client.errors import ClientError
@@ -49,8 +50,11 @@ def run(
     *,
     cut_by: str | None = None,
     only: Collection[str] = (),
+    secure: bool = False,
 ) -> Verdict:
     """Breaks a cluster of this kind ("ottla", "kafka") for `seconds`; what is wrong with it afterwards.
+
+    `secure`: one of Ottla without a plaintext port, with an authorizer, whose certificates are renewed meanwhile.
 
     `cut_by`: one of `links.KINDS`, or the best there can be. `only`: these kinds of faults, or all.
     """
@@ -60,27 +64,38 @@ def run(
         small_disks = all(mounted)
         if not small_disks:
             tell("disks are not filled: a tmpfs cannot be mounted here (needs root)")
-        kinds: dict[str, type[ProcessCluster]] = {"ottla": OttlaCluster, "kafka": KafkaCluster}
-        cluster = kinds[kind](directory, properties=SETTINGS, place=place)
+        cluster = _cluster(kind, directory, place, secure=secure)
         stack.callback(cluster.stop)
         if place is not None:
             place.watch(cluster.started)
         cluster.start()
         faults = Faults(cluster, place, random.Random(seed), tell, small_disks=small_disks, only=only)
-        return asyncio.run(_run(cluster, faults, directory, seconds, tell))
+        return asyncio.run(_run(_entrance(cluster), faults, directory, seconds, tell))
+
+
+def _cluster(kind: str, directory: Path, place: Place | None, *, secure: bool) -> ProcessCluster:
+    if secure:
+        assert kind == "ottla", "only Ottla is secured here"
+        certificates = Certificates.make(directory / "certificates")
+        return SecureCluster(directory, certificates, SETTINGS | GUARDED, place=place)
+    kinds: dict[str, type[ProcessCluster]] = {"ottla": OttlaCluster, "kafka": KafkaCluster}
+    return kinds[kind](directory, properties=SETTINGS, place=place)
+
+
+def _entrance(cluster: ProcessCluster) -> Entrance:
+    return Entrance(cluster.bootstrap, cluster.ours("admin") if isinstance(cluster, SecureCluster) else None)
 
 
 async def _run(
-    cluster: ProcessCluster, faults: Faults, directory: Path, seconds: float, tell: Callable[[str], None]
+    entrance: Entrance, faults: Faults, directory: Path, seconds: float, tell: Callable[[str], None]
 ) -> Verdict:
-    bootstrap = cluster.bootstrap
-    await _prepare(bootstrap)
+    await _prepare(entrance)
     works: list[Work] = [
-        Writers(bootstrap),
-        Copier(bootstrap, directory),
-        Readers("classic", bootstrap),
-        Readers("consumer", bootstrap),
-        Readers("share", bootstrap),
+        Writers(entrance),
+        Copier(entrance, directory),
+        Readers("classic", entrance),
+        Readers("consumer", entrance),
+        Readers("share", entrance),
     ]
     for work in works:
         work.start()
@@ -105,8 +120,8 @@ async def _trying(work: Work, attempt: Awaitable[list[str] | None]) -> list[str]
         return [f"{work.name}: {error!r}"]
 
 
-async def _prepare(bootstrap: str) -> None:
-    async with connect(bootstrap) as cluster, Admin(cluster) as admin:
+async def _prepare(entrance: Entrance) -> None:
+    async with connect(entrance) as cluster, Admin(cluster) as admin:
         for topic in (TOPIC, OUTPUT):
             await admin.topics.create(topic, PARTITIONS, len(NODES))
         share = Resource(ResourceType.GROUP, "chaos-share")

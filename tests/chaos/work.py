@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple, Protocol
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.fetching import ReadOptions
@@ -15,6 +15,13 @@ from ottla.model.errors import ApiError
 
 PARTITIONS = 3
 PAUSE_S = 0.2
+
+
+class Entrance(NamedTuple):
+    """Where clients come in: the addresses of the brokers, and settings (of Java's and our client) of who they are."""
+
+    bootstrap: str
+    security: Mapping[str, str] | None = None
 
 
 class Work(Protocol):
@@ -33,9 +40,11 @@ class Work(Protocol):
         """How much happened."""
 
 
-def connect(bootstrap: str) -> Cluster:
+def connect(entrance: Entrance) -> Cluster:
     """A client that gives up early and tries again, since the nodes it talks to may be dead or silent."""
-    return Cluster(ClientOptions(parse_bootstrap(bootstrap), connect_timeout_ms=2_000, request_timeout_ms=8_000))
+    addresses = parse_bootstrap(entrance.bootstrap)
+    options = ClientOptions(addresses, connect_timeout_ms=2_000, request_timeout_ms=8_000, security=entrance.security)
+    return Cluster(options)
 
 
 async def again_and_again(attempt: Callable[[], Awaitable[None]], stop: asyncio.Event) -> int:
@@ -61,10 +70,12 @@ async def until(condition: Callable[[], Awaitable[bool]], timeout_s: float) -> b
     return True
 
 
-async def everything(bootstrap: str, topic: str, *, read_committed: bool = False) -> dict[int, list[tuple[int, bytes]]]:
+async def everything(
+    entrance: Entrance, topic: str, *, read_committed: bool = False
+) -> dict[int, list[tuple[int, bytes]]]:
     """All records of a topic: partition → (offset, value) in order."""
     found: dict[int, list[tuple[int, bytes]]] = {}
-    async with connect(bootstrap) as cluster:
+    async with connect(entrance) as cluster:
         for index in range(PARTITIONS):
             reader = RangeReader(cluster, [Span(topic, index)], ReadOptions(read_committed=read_committed))
             async with reader:

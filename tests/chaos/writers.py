@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.chaos.content import value_of, written
-from tests.chaos.work import PARTITIONS, again_and_again, connect, everything
+from tests.chaos.work import PARTITIONS, Entrance, again_and_again, connect, everything
 
 from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.records.compress import Codec
@@ -19,8 +19,8 @@ PACE_S = 0.05
 class Writers:
     name = "writers"
 
-    def __init__(self, bootstrap: str, count: int = 3) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, entrance: Entrance, count: int = 3) -> None:
+        self._entrance = entrance
         self.acknowledged: dict[str, list[int]] = {f"w{number}": [] for number in range(count)}
         self._next = dict.fromkeys(self.acknowledged, 0)
         self._stop = asyncio.Event()
@@ -36,7 +36,7 @@ class Writers:
             options = ProducerOptions(
                 codec=CODECS[position % 3], linger_ms=2, request_timeout_ms=8_000, delivery_timeout_ms=60_000
             )
-            async with connect(self._bootstrap) as cluster, Producer(cluster, options) as producer:
+            async with connect(self._entrance) as cluster, Producer(cluster, options) as producer:
                 while not self._stop.is_set():
                     await self._burst(producer, writer, position % PARTITIONS)
                     await asyncio.sleep(PACE_S)
@@ -60,7 +60,7 @@ class Writers:
     async def judge(self) -> list[str]:
         problems: list[str] = []
         seen: dict[str, list[int]] = {writer: [] for writer in self.acknowledged}
-        for index, entries in (await everything(self._bootstrap, TOPIC)).items():
+        for index, entries in (await everything(self._entrance, TOPIC)).items():
             if [offset for offset, _ in entries] != list(range(len(entries))):
                 problems.append(f"{TOPIC}-{index} has gaps")
             for _, value in entries:

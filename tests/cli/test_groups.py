@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.cli.conftest import Run
 from tests.support.waiting import WAIT_S, until
 
@@ -174,3 +174,22 @@ def test_what_cannot_be_aborted(ottla: Ottla, orders: EmbeddedBroker) -> None:
     assert "not TOPIC:PARTITION" in ottla("txn", "abort", "--partition", "orders", "--start-offset", "1", code=2).err
     assert "begins there" in ottla("txn", "abort", *hanging, code=1).err
     assert "there is no transactional id" in ottla("txn", "abort", "pay", code=1).err
+
+
+def test_a_producer_between_transactions_is_not_fenced(ottla: Ottla, orders: EmbeddedBroker) -> None:
+    producer = Producer({"bootstrap.servers": orders.bootstrap, "transactional.id": "pay"})
+    producer.init_transactions(WAIT_S)
+    refused = ottla("txn", "abort", "pay", code=1).err
+    assert "pay has no open transaction to abort: it is in state Empty. Nothing was done" in refused
+    assert "--force" in refused
+    for value in (b"one", b"two"):  # the producer goes on
+        producer.begin_transaction()
+        producer.produce("orders", value, partition=0)
+        producer.commit_transaction(WAIT_S)
+        until(lambda: ottla("txn", "describe", "pay", "--json").json["state"] == "CompleteCommit")
+        assert "it is in state CompleteCommit" in ottla("txn", "abort", "pay", code=1).err
+    assert "its producer is fenced" in ottla("txn", "abort", "pay", "--force").err
+    producer.begin_transaction()
+    producer.produce("orders", b"three", partition=0)
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(WAIT_S)

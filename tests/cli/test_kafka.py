@@ -30,7 +30,7 @@ def test_topics_records_and_configs(real_kafka: RealKafka) -> None:
     assert ottla("config", "get", "topic", name, "--all", "--docs", "--json").json
     rows = {row["api"]: row for row in ottla("api", "--json").json}
     assert {row["note"] for row in rows.values()} <= {"", "not served"} and rows["JoinGroup"]["served"] == "0-9"
-    rows_left = ottla("topic", "delete-records", name, "--all", "--json").json
+    rows_left = ottla("topic", "delete-records", name, "--all", "--yes", "--json").json
     assert sum(row["start"] for row in rows_left) == 100
     data = str(real_kafka.data_dir)
     assert any(row["partition"] == f"{name}-0" for row in invoke("log", "dump", data, "--json").json)

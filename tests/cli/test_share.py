@@ -41,6 +41,18 @@ def test_taking_from_a_queue(ottla: Ottla, jobs: EmbeddedBroker) -> None:
     assert "only one of" in refused.err
 
 
+def test_an_acknowledgement_that_is_refused(ottla: Ottla, jobs: EmbeddedBroker) -> None:
+    """The dead-letter topic collides with another one, so it cannot be created, and nothing can be rejected."""
+    ottla("topic", "create", "buried.jobs")
+    ottla("config", "set", "group", "work", "ottla.share.dlq.topic=buried_jobs")
+    consume = ("share", "consume", "jobs", "--group", "work", "--format", "raw")
+    refused = ottla(*consume, "--from-beginning", "--reject", "--max", "2", code=1)
+    assert refused.lines == ["0", "1"]
+    assert "error: the broker refused to reject 2 of the records: jobs-0: INVALID_TOPIC_EXCEPTION" in refused.err
+    assert "hint: the group delivers them again" in refused.err
+    assert ottla(*consume, "--accept").lines == ["0", "1", "2", "3", "4", "5"]
+
+
 def test_looking_moving_and_deleting(ottla: Ottla, jobs: EmbeddedBroker) -> None:
     ottla("share", "consume", "jobs", "--group", "work", "--from-beginning", "-n", "4")
     ottla("consume", "jobs", "--group", "readers", "--from-beginning")

@@ -68,11 +68,11 @@ def test_delete_records(ottla: Cli) -> None:
     assert rows == [{"partition": 0, "start": 2}]
     rows = ottla("topic", "delete-records", "t", "--before-time", "1007", "--json").json
     assert rows == [{"partition": 0, "start": 4}, {"partition": 1, "start": 3}]
-    rows = ottla("topic", "delete-records", "t", "--all", "--json").json
+    rows = ottla("topic", "delete-records", "t", "--all", "--yes", "--json").json
     assert [row["start"] for row in rows] == [5, 5]
     assert "OFFSET_OUT_OF_RANGE" in ottla("topic", "delete-records", "t", "--before-offset", "50", code=1).err
     ottla("topic", "alter", "t", "cleanup.policy=compact")
-    assert "cleanup.policy contains delete" in ottla("topic", "delete-records", "t", "--all", code=1).err
+    assert "cleanup.policy contains delete" in ottla("topic", "delete-records", "t", "--all", "-y", code=1).err
 
 
 def test_config(ottla: Cli) -> None:

@@ -6,6 +6,7 @@ back: a response, None for silence, `CLOSE` to drop the connection, or raw bytes
 
 import asyncio
 import inspect
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,7 +27,10 @@ Answer = Callable[..., Any]
 class ScriptedBroker:
     """One scripted node. Answers may be given or replaced while it runs."""
 
-    def __init__(self, answers: Mapping[type[Request], Answer] | None = None) -> None:
+    def __init__(
+        self, answers: Mapping[type[Request], Answer] | None = None, *, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._tls = tls
         self.answers: dict[type[Request], Answer] = {ApiVersionsRequest: api_versions(), **(answers or {})}
         self.requests: list[tuple[int, Request]] = []  # (version, message)
         self.connections = 0
@@ -34,7 +38,7 @@ class ScriptedBroker:
         self._writers: list[asyncio.StreamWriter] = []
 
     async def __aenter__(self) -> "ScriptedBroker":
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

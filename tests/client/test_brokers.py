@@ -95,6 +95,20 @@ def test_topics(bootstrap: str, name: str) -> None:
     run(bootstrap, test)
 
 
+def test_usage_of_a_tenant(bootstrap: str, name: str, request: pytest.FixtureRequest) -> None:
+    is_ottla = request.node.callspec.params["bootstrap"] == "ottla"
+
+    async def test(admin: Admin) -> None:
+        await admin.topics.create(f"{name}.t", 2, 1)
+        used = await eventually(lambda: admin.tenants.usage(name), lambda each: each.partitions == 2)
+        assert (used.topics, used.bytes_once, used.bytes_on_disk, used.unknown_nodes) == (1, 0, 0, ())
+        rate = 0.0 if is_ottla else None  # a real Kafka does not tell
+        assert (used.produced_byte_rate, used.consumed_byte_rate) == (rate, rate)
+        assert bool(used.unmeasured_nodes) != is_ottla
+
+    run(bootstrap, test)
+
+
 def test_several_topics_each_on_its_own_account(bootstrap: str, name: str) -> None:
     async def test(admin: Admin) -> None:
         topics = [NewTopic(name, 1, 1), NewTopic("bad name", 1, 1), NewTopic(f"{name}-x", 0, 1)]

@@ -36,4 +36,4 @@ def test_every_block_runs(ottla_broker_factory: Callable[..., EmbeddedBroker]) -
             names["BOOTSTRAP"] = broker.bootstrap
 
     asyncio.run(run())
-    assert len(blocks) == 12
+    assert len(blocks) == 13

@@ -8,9 +8,12 @@ import pickle
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.client.security.servers import server_context
+from tests.support.certificates import Authority
 
 from ottla.client.registry import RegisteredVersion, RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
 from ottla.model.limits import REGISTRY_WAITS_IN_VAIN_MAX
@@ -54,6 +57,51 @@ def server() -> Iterator[Any]:
         made.shutdown()
         thread.join()
         made.server_close()
+
+
+def test_https_with_credentials_of_settings(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority()
+    server.socket = server_context(authority.server(), clients=authority).wrap_socket(server.socket, server_side=True)
+    server.answers["/subjects"] = [(200, ["orders-value"])]
+    url = f"https://localhost:{server.server_port}"
+    me = authority.client("me")
+    monkeypatch.setenv("REGISTRY_USER", "me:secret")
+    settings = {
+        "basic.auth.credentials.source": "USER_INFO",
+        "basic.auth.user.info": "env:REGISTRY_USER",
+        "schema.registry.ssl.truststore.location": str(authority.write(tmp_path / "ca.pem")),
+        "schema.registry.ssl.keystore.location": str(me.write(tmp_path, "me")),
+    }
+    registry = pickle.loads(pickle.dumps(client(url, security=settings)))
+    assert registry.subjects() == ["orders-value"]
+    assert server.asked[-1][3]["Authorization"] == "Basic " + base64.b64encode(b"me:secret").decode()
+    bearer = settings | {"bearer.auth.token": "a.b.c", "basic.auth.credentials.source": "URL"}
+    assert client(url, security=bearer).subjects() == ["orders-value"]
+    assert server.asked[-1][3]["Authorization"] == "Bearer a.b.c"
+    with pytest.raises(RegistryUnreachable, match="authority that is not in the truststore"):
+        client(url).subjects()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"basic.auth.user": "me"}, "basic.auth.user: there is no such setting"),
+        ({"basic.auth.credentials.source": "USER_INFO"}, "USER_INFO needs basic.auth.user.info"),
+        ({"basic.auth.credentials.source": "SASL_INHERIT"}, "SASL_INHERIT needs a user of SASL"),
+        ({"bearer.auth.credentials.source": "OAUTHBEARER"}, "is STATIC_TOKEN, not OAUTHBEARER"),
+        ({"schema.registry.ssl.foo": "x"}, "schema.registry.ssl.foo: there is no such setting"),
+    ],
+)
+def test_wrong_settings_of_security(settings: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        RegistryOptions.of("http://registry", security=settings)
+
+
+def test_options_do_not_show_credentials() -> None:
+    options = RegistryOptions.of("http://me:hush@registry", auth="me:hush", token="hush")
+    assert "hush" not in repr(options)
+    more = RegistryOptions.of("http://registry", security={"basic.auth.user.info": "me:hush"})
+    assert "hush" not in repr(more) and "hush" not in str(pickle.dumps(more))
 
 
 def client(urls: str, **more: Any) -> SchemaRegistry:

@@ -15,12 +15,14 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer.consumer import Consumer
 from ottla.client.consumer.options import ConsumerOptions
 from ottla.client.consumer.ranges import RangeReader
+from ottla.client.options import ClientOptions
 from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.client.share.consumer import ShareConsumer
 from ottla.client.share.options import ShareOptions
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.records.compress import Codec
+from ottla.wire.messages.records.produce import ProduceRequest
 from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 NOWHERE = "127.0.0.1:9"  # nobody is asked
@@ -75,7 +77,14 @@ def test_a_topic_that_cannot_be_is_refused_by_the_rule() -> None:
 
 OPTIONS: list[tuple[Any, dict[str, Any], str]] = [
     (ProducerOptions, {"acks": 1, "idempotent": True}, r"idempotent=True needs acks=-1 \(all\), not 1"),
-    (ProducerOptions, {"acks": "all"}, r"acks is 0, 1 or -1 \(all\), not all"),
+    (ProducerOptions, {"acks": "1", "idempotent": True}, r"idempotent=True needs acks=-1 \(all\), not 1"),
+    (ProducerOptions, {"acks": "most"}, r"acks is 0, 1 or -1 \(all\), not 'most'"),
+    (ProducerOptions, {"acks": 2}, r"acks is 0, 1 or -1 \(all\), not 2"),
+    (ProducerOptions, {"acks": None}, r"acks is 0, 1 or -1 \(all\), not None"),
+    (ProducerOptions, {"acks": True}, r"acks is 0, 1 or -1 \(all\), not True"),
+    (ClientOptions, {"bootstrap": (), "client_id": 5}, "client_id must be a str, not int"),
+    (ClientOptions, {"bootstrap": (), "request_timeout_ms": "30"}, "request_timeout_ms must be a number, not str"),
+    (ClientOptions, {"bootstrap": (), "api_timeout_ms": -1}, "api_timeout_ms has to be at least 0, not -1"),
     (ProducerOptions, {"codec": "brotli"}, "codec is one of none, gzip, snappy, lz4, zstd, not 'brotli'"),
     (ProducerOptions, {"codec": 7}, "codec is one of none, gzip, snappy, lz4, zstd, not 7"),
     (ProducerOptions, {"linger_ms": -5}, "linger_ms has to be at least 0, not -5"),
@@ -110,6 +119,19 @@ def test_what_are_no_options(kind: Any, given: dict[str, Any], why: str) -> None
 def test_kafkas_names_of_codecs(codec: Codec) -> None:
     assert ProducerOptions(codec=codec.name.lower()).compression is codec
     assert ProducerOptions(codec=codec).compression is codec
+
+
+@pytest.mark.parametrize(("acks", "number"), [("all", -1), ("-1", -1), (-1, -1), ("0", 0), (0, 0), ("1", 1), (1, 1)])
+def test_kafkas_texts_of_acks(acks: int | str, number: int) -> None:
+    options = ProducerOptions(acks=acks)
+    assert (options.acknowledgements, options.is_idempotent) == (number, number == -1)
+
+    async def test(logs: ScriptedPartitions, producer: Producer, broker: ScriptedBroker) -> None:
+        await producer.send("t", b"v")
+        if number:  # without acknowledgements, nobody knows when the request has come
+            assert {each.acks for each in broker.of(ProduceRequest)} == {number}
+
+    with_producer(test, acks=acks)
 
 
 def test_a_record_is_compressed_by_a_codec_that_was_named() -> None:

@@ -25,6 +25,7 @@ from ottla.model.node_config import NodeConfig
 from ottla.model.resources import Resource
 
 NODE = 1
+EPOCH_MS = 1_700_000_000_000  # the time of day when `Cluster.now_ms` is 0
 
 
 def broker(id: int, *, rack: str | None = None, fenced: bool = True, directories: int = 1) -> Broker:
@@ -48,7 +49,14 @@ class Cluster:
         self.journal: list[MetadataEntry] = []
         self.timers: dict[object, Timer] = {}
         self.now_ms = 1_000
-        view = MetadataView(self.state, NODE, self.config, random.Random(7), lambda: len(self.journal))
+        view = MetadataView(
+            self.state,
+            NODE,
+            self.config,
+            random.Random(7),
+            lambda: len(self.journal),
+            time_of_day_ms=lambda: EPOCH_MS + self.now_ms,
+        )
         self.machine = ClusterMachine(view)
         self.changes: list[Change] = []
         self.submit(Activate(tuple(feature(name, level) for name, level in DEFAULT_LEVELS.items())))

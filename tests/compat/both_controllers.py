@@ -25,6 +25,7 @@ from ottla.cluster.snapshot import snapshot
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError
 from ottla.model.settings.node import NUM_PARTITIONS
+from ottla.security.principal import ANONYMOUS
 from ottla.server.api import dispatch
 from ottla.server.api.api_table import SERVED_TO_CONTROLLERS
 from ottla.server.loop.later import Large, Later
@@ -113,9 +114,9 @@ class Both:
         except HarnessError as error:
             theirs = {"records": [], "refused": error}
         before, old = len(self.ours.journal), self._partitions()
-        route = dispatch.controller_route(type(request).key, version)
+        route = dispatch.CONTROLLER_ROUTES.find(type(request).key, version)
         assert route is not None
-        asked, _ = route.decode(memoryview(body), 0)
+        asked = compile.decode(type(request), version, body)
         context: Any = SimpleNamespace(
             member=SimpleNamespace(
                 controller=self,
@@ -126,6 +127,9 @@ class Both:
             request_version=version,
             cluster_id="cluster",
             configs=SimpleNamespace(node=self.ours.config(), broker={NUM_PARTITIONS: 1}),
+            quotas=SimpleNamespace(mutating=lambda context, strict: None),
+            settings=self.ours.config().broker,
+            principal=ANONYMOUS,
         )
         answer: Any = asyncio.run(_carried_out(route, asked, context))
         self._same(before, old, theirs["records"], request)

@@ -15,7 +15,7 @@ from tests.chaos.runner import run, small_disk
 from tests.support.processes.clusters import OttlaCluster, running
 
 SECONDS = 10
-CUTS = ("cut off", "cut one link", "deafen")
+SECURE = ("cut off", "cut one link", "deafen", "kill", "renew its certificate")
 
 
 def test_broken_cluster_keeps_its_promises(tmp_path: Path) -> None:
@@ -25,13 +25,16 @@ def test_broken_cluster_keeps_its_promises(tmp_path: Path) -> None:
     judge(tmp_path, seed=26)  # a kill, and two kinds of cuts
 
 
-def test_cluster_whose_links_are_cut_by_proxies_keeps_its_promises(tmp_path: Path) -> None:
-    judge(tmp_path, seed=271, cut_by="proxy", only=CUTS)  # one for longer than a session lasts
+def test_secure_cluster_whose_links_are_cut_by_proxies_keeps_its_promises(tmp_path: Path) -> None:
+    """Without a plaintext port, with an authorizer, and with a new certificate while it is broken."""
+    judge(tmp_path, seed=3329, cut_by="proxy", only=SECURE, secure=True)  # a cut for longer than a session
 
 
-def judge(directory: Path, *, seed: int, cut_by: str | None = None, only: Sequence[str] = ()) -> None:
+def judge(
+    directory: Path, *, seed: int, cut_by: str | None = None, only: Sequence[str] = (), secure: bool = False
+) -> None:
     said: list[str] = []
-    verdict = run("ottla", directory, SECONDS, seed, said.append, cut_by=cut_by, only=only)
+    verdict = run("ottla", directory, SECONDS, seed, said.append, cut_by=cut_by, only=only, secure=secure)
     assert not verdict.problems, (verdict.problems, said)
     assert verdict.facts["faults"] >= AT_LEAST
     assert verdict.facts["writers: acknowledged"] > 100

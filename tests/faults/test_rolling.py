@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from bench.cluster.whole import create, until_in_sync
-from tests.chaos.work import PARTITIONS
+from tests.chaos.work import PARTITIONS, Entrance
 from tests.chaos.writers import TOPIC, Writers
 from tests.support.java.programs import run_tool
 from tests.support.processes.clusters import OttlaCluster, ProcessCluster
@@ -27,7 +27,7 @@ async def roll(cluster: ProcessCluster) -> None:
 
 
 async def under_load(cluster: ProcessCluster, work: list[str]) -> dict[str, int]:
-    writers = Writers(cluster.bootstrap)
+    writers = Writers(Entrance(cluster.bootstrap))
     writers.start()
     for step in work:
         if step == "roll":

@@ -1,5 +1,5 @@
 // Command harness drives franz-go by JSON lines: one request per line in, one answer per line out, in order.
-// The verbs are those of tests/java/clients/Groups.java, plus "copy", "share_…" and "sr_…".
+// The verbs are those of tests/java/clients/Groups.java, plus "copy", "share_…", "…_acls" and "sr_…".
 package main
 
 import (
@@ -37,6 +37,9 @@ type Request struct {
 	Type      string            `json:"type"`
 	Schema    string            `json:"schema"`
 	Objects   []json.RawMessage `json:"objects"`
+	ACLs      []ACL             `json:"acls"`
+	Filter    ACL               `json:"filter"`
+	Security  *Security         `json:"security"`
 }
 
 type verb func(context.Context, *Request) (any, error)
@@ -49,6 +52,7 @@ func main() {
 		"txn_open": txnOpen, "txn_begin": txnBegin, "txn_send": txnSend, "txn_commit": txnCommit, "txn_abort": txnAbort,
 		"txn_close": txnClose, "copy": copyAll,
 		"share_join": shareJoin, "share_poll": sharePoll, "share_ack": shareAck, "share_commit": shareCommit, "share_leave": shareLeave,
+		"create_acls": createACLs, "describe_acls": describeACLs, "delete_acls": deleteACLs,
 		"sr_write": srWrite, "sr_read": srRead, "sr_tour": srTour,
 	}
 	in := bufio.NewReaderSize(os.Stdin, 1<<20)

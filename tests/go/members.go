@@ -27,22 +27,27 @@ type member struct {
 
 var members = map[string]*member{}
 
-func options(request *Request) []kgo.Opt {
-	opts := []kgo.Opt{
-		kgo.SeedBrokers(request.Bootstrap),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+func options(request *Request) ([]kgo.Opt, error) {
+	opts, err := seeds(request)
+	if err != nil {
+		return nil, err
 	}
+	opts = append(opts, kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if request.Isolation == "read_committed" {
 		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	}
 	if request.Pattern != "" {
-		return append(opts, kgo.ConsumeRegex(), kgo.ConsumeTopics(request.Pattern))
+		return append(opts, kgo.ConsumeRegex(), kgo.ConsumeTopics(request.Pattern)), nil
 	}
-	return append(opts, kgo.ConsumeTopics(request.Topics...))
+	return append(opts, kgo.ConsumeTopics(request.Topics...)), nil
 }
 
 func grouped(request *Request) ([]kgo.Opt, error) {
-	opts := append(options(request), kgo.ConsumerGroup(request.Group))
+	opts, err := options(request)
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, kgo.ConsumerGroup(request.Group))
 	if request.Instance != "" {
 		opts = append(opts, kgo.InstanceID(request.Instance))
 	}

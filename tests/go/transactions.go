@@ -11,8 +11,11 @@ var producers = map[string]*kgo.Client{}
 
 // txnOpen opens a transactional producer and makes it fetch its id, which fences an older one.
 func txnOpen(ctx context.Context, request *Request) (any, error) {
-	client, err := kgo.NewClient(
-		kgo.SeedBrokers(request.Bootstrap), kgo.TransactionalID(request.ID), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	opts, err := seeds(request)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kgo.NewClient(append(opts, kgo.TransactionalID(request.ID), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
 		return nil, err
 	}

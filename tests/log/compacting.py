@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from tests.log.logs import aborted
 
-from ottla.log.compaction.compact import Compaction, compact_now
+from ottla.log.compaction.compact import Compaction
 from ottla.log.compaction.offset_map import OffsetMap
 from ottla.log.compaction.schedule import cleanable
 from ottla.log.config import LogConfig
@@ -38,6 +38,22 @@ CONFIG = LogConfig(
     delete_retention_ms=1_000,
     file_delete_delay_ms=0,
 )
+
+
+def compact_now(compaction: Compaction, now_ms: int) -> bool:
+    """Run a whole round in this thread, without a throttle; False if the log changed meanwhile."""
+    for _ in compaction.build_map():
+        pass
+    for group in compaction.groups():
+        work = compaction.rewrite(group)
+        while True:
+            try:
+                next(work)
+            except StopIteration as done:
+                if not compaction.swap(done.value, now_ms):
+                    return False
+                break
+    return True
 
 
 class Written(NamedTuple):

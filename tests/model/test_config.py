@@ -148,9 +148,10 @@ def test_what_is_set_in_vain_is_known() -> None:
         "controller.quorum.append.linger.ms": " 25 ",  # as it would be anyway
         "num.partitions": "7",
         "listener.name.x.ssl.keystore.location": "/x",
+        "listener.name.x.ssl.provider": "mine",
         "zzz": "1",
     }
-    assert without_effect(values, BROKER_SETTINGS) == ["num.replica.fetchers", "listener.name.x.ssl.keystore.location"]
+    assert without_effect(values, BROKER_SETTINGS) == ["num.replica.fetchers", "listener.name.x.ssl.provider"]
 
 
 def test_a_listener_prefix_leads_to_the_declaration() -> None:

@@ -12,19 +12,17 @@ from ottla.model.client_metrics_settings import CLIENT_METRICS_SETTINGS
 from ottla.model.group_settings import GROUP_SETTINGS
 from ottla.model.setting import NOT_YET, Setting
 from ottla.model.settings.node import BROKER_ID
-from ottla.model.settings.security import AUTHORIZER_CLASS_NAME
+from ottla.model.settings.registry import registry
 from ottla.model.topic_settings import TOPIC_SETTINGS
 
 SOURCE = Path(ottla.__file__).parent
 ALL: list[Setting[Any]] = [
     setting
-    for settings in (BROKER_SETTINGS, TOPIC_SETTINGS, GROUP_SETTINGS, CLIENT_METRICS_SETTINGS)
+    for settings in (BROKER_SETTINGS, TOPIC_SETTINGS, GROUP_SETTINGS, CLIENT_METRICS_SETTINGS, registry.settings)
     for setting in settings.values()
 ]
 # Stands in for `node.id`, see `model/node_config.py`.
 HIDDEN = {BROKER_ID}
-# Read, and yet without effect: a node that has it set does not start.
-NO_EFFECT = {AUTHORIZER_CLASS_NAME}
 
 
 def constants_used(path: Path) -> Iterator[Setting[Any]]:
@@ -56,11 +54,11 @@ def constants_used(path: Path) -> Iterator[Setting[Any]]:
 
 
 def settings_read() -> set[Setting[Any]]:
-    """What modules above the declarations use, and the broker settings behind it."""
+    """What modules above the declarations use, the rules for tenants among them, and the broker settings behind it."""
     found = {
         setting
         for path in SOURCE.rglob("*.py")
-        if path.relative_to(SOURCE).parts[0] != "model"
+        if path.relative_to(SOURCE).parts[0] != "model" or path.parent.name == "tenancy"
         for setting in constants_used(path)
     }
     for setting in list(found):
@@ -72,7 +70,7 @@ def settings_read() -> set[Setting[Any]]:
 def test_effective_is_what_is_read() -> None:
     read = settings_read()
     assert sorted(each.name for each in ALL if each.honoured and each not in read) == [], "nobody reads these"
-    assert sorted(each.name for each in read if not each.honoured and each not in NO_EFFECT) == [], "these are read"
+    assert sorted(each.name for each in read if not each.honoured) == [], "these are read"
 
 
 def test_a_reason_for_having_no_effect_is_a_clause() -> None:

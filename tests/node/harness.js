@@ -1,5 +1,5 @@
 // Drives kafkajs by JSON lines: one request per line in, one answer per line out, in order.
-// The verbs are those of tests/java/clients/Groups.java, plus "copy" and "sr_…".
+// The verbs are those of tests/java/clients/Groups.java, plus "copy", "…_acls" and "sr_…".
 'use strict'
 
 const readline = require('node:readline')
@@ -15,7 +15,32 @@ const kafka = request =>
     brokers: [request.bootstrap],
     logLevel: logLevel.NOTHING,
     retry: { initialRetryTime: 50, retries: 8 },
+    ...secured(request.security),
   })
+
+// How connections are secured; `authority` and `identity` are PEM texts.
+const secured = security => {
+  if (!security) return {}
+  const { protocol, mechanism, authority, identity } = security
+  return {
+    ...(protocol.endsWith('SSL') && { ssl: { ca: [authority], ...(identity && { key: identity, cert: identity }) } }),
+    ...(mechanism && { sasl: { mechanism: mechanism.toLowerCase(), ...login(security) } }),
+  }
+}
+
+const login = ({ mechanism, user, password, token_url }) =>
+  mechanism === 'OAUTHBEARER'
+    ? { oauthBearerProvider: async () => ({ value: await bearer(user, password, token_url) }) }
+    : { username: user, password }
+
+// A new token of an identity provider, by client credentials.
+const bearer = async (user, password, url) => {
+  const body = new URLSearchParams({ grant_type: 'client_credentials', scope: 'kafka' })
+  const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+  const answer = await fetch(url, { method: 'POST', headers: { authorization }, body })
+  if (!answer.ok) throw new Error(`no token: ${answer.status} ${await answer.text()}`)
+  return (await answer.json()).access_token
+}
 
 class Member {
   constructor() {
@@ -108,6 +133,7 @@ const verbs = {
     return {}
   },
   copy,
+  ...require('./acls')(kafka),
   ...require('./schemas')(kafka),
 }
 

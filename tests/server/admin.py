@@ -27,6 +27,7 @@ from ottla.server.loop.runtime import Runtime
 from ottla.server.peers.peers import Peers
 from ottla.server.quorum.not_controller import NotController
 from ottla.server.quorum.quorum_member import QuorumMember
+from ottla.server.security.authorization import Authorization
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import open_directories
 from ottla.sim.world.disk import SimDisk
@@ -93,6 +94,7 @@ class Admin:
             configs=self.configs,
             storage=self.storage,
             member=self.member,
+            authorization=Authorization(self.configs.broker),
             advertised=lambda listener: advertised,
         )
         self.context = Context(self.facades, Peer("PLAINTEXT", DIALLED, ("127.0.0.1", 50_000)))
@@ -110,7 +112,7 @@ class Admin:
         key = type(request).key
         version = dispatch.ENDPOINTS[key].high if version is None else version
         asked = compile.decode(type(request), version, compile.encode(request, version))
-        route = dispatch.route(key, version)
+        route = dispatch.ROUTES.find(key, version)
         assert route is not None, f"{type(request).__name__} v{version} is not served"
         self.context.request_version = version
         answer: Any = route.handler(asked, self.context)

@@ -194,14 +194,14 @@ class Link:
             self._loop.call_soon(self._flush)
 
         if isinstance(found, Later):
-            found.then(arrive)
+            found.then(arrive, self.lose)
         else:
             arrive(found)
 
     def _flush(self) -> None:
         while self._pending and self._pending[0][1].done and not self._lost:
             future, given = self._pending.pop(0)
-            given.then(future.set_result)
+            given.then(future.set_result, self.lose)
 
     def lose(self) -> None:
         self._lost = True

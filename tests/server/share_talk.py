@@ -57,11 +57,18 @@ class Queue:
     """A topic, a group that begins at its start, and members that join it."""
 
     def __init__(
-        self, broker: EmbeddedBroker, connection: RawConnection, *, partitions: int = 1, **settings: object
+        self,
+        broker: EmbeddedBroker,
+        connection: RawConnection,
+        *,
+        partitions: int = 1,
+        tenants: tuple[str, str] = ("", ""),
+        **settings: object,
     ) -> None:
+        """`tenants` are the prefixes of the topic's name and of the group's."""
         number = next(_NUMBERS)
         self.broker, self.connection = broker, connection
-        self.topic, self.group = f"queue-{number}", f"group-{number}"
+        self.topic, self.group = f"{tenants[0]}queue-{number}", f"{tenants[1]}group-{number}"
         self.topic_id = create(connection, self.topic, partitions)
         configure(connection, self.group, **{"share_auto_offset_reset": "earliest"} | settings)
         self._members: list[Member] = []

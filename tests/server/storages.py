@@ -11,6 +11,7 @@ from ottla.replica.partition import Partition
 from ottla.server.api.context import Facades
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
+from ottla.server.quotas.client_quotas import ClientQuotas
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.storage import Storage
@@ -36,5 +37,9 @@ def storage_of(
 def facades_of(runtime: Runtime, **rooms: Any) -> Facades:
     """What handlers see of a node that has these rooms and no others."""
     nobody: Any = SimpleNamespace(metadata=SimpleNamespace(node_id=1, cluster_id=""))
-    every = {field.name: None for field in fields(Facades)}
+    every = {field.name: None for field in fields(Facades)} | {
+        "authorization": SimpleNamespace(authorizer=None),
+        "quotas": ClientQuotas(runtime, Configs({}).broker),
+        "tenants": SimpleNamespace(full=None),
+    }
     return Facades(**{**every, "member": nobody, "runtime": runtime, **rooms})  # type: ignore[arg-type]

@@ -38,14 +38,36 @@ PORTS = {
     "server/ports/os_file.py": {"os", "threading", "time"},
     "server/ports/disk_reserve.py": {"os", "threading"},  # part of the real disk
     "server/ports/page_cache.py": {"os"},  # what is in memory of a real file
-    "server/net/listener.py": {"socket"},  # constants only
+    "server/net/listener.py": {"socket"},  # constants and types
     "server/net/departed_client.py": {"socket"},  # a constant
     "client/options.py": {"time", "random"},
     "client/producer/partitioner.py": {"random"},  # the type of its parameter
     "client/producer/hot_keys.py": {"random"},  # the type of its parameter
     "client/connection.py": {"ssl", "os", "socket"},  # types and constants
-    "client/registry.py": {"time", "uuid"},  # blocking, for programs without a loop; the type of an id
+    "client/registry.py": {"time", "uuid", "ssl"},  # blocking, for programs without a loop; the type of an id
     "server/schemas/registered_schema.py": {"uuid"},  # the type of an id
+    # TLS and SASL are real only: the simulator's listeners have neither.
+    "server/net/handshake.py": {"ssl", "socket"},
+    "server/net/handshakes.py": {"ssl", "socket"},
+    "server/net/tls_pipe.py": {"ssl", "socket"},
+    "server/net/tls_socket.py": {"ssl", "socket"},
+    "server/security/certificate_changes.py": {"ssl"},  # a handshake in memory
+    "server/security/listener_tls.py": {"ssl"},
+    "server/security/named_contexts.py": {"ssl"},  # types
+    "server/security/key_document.py": {"pathlib"},  # keys of an identity provider
+    "server/settings/security_refusals.py": {"os"},  # whether the audit file can be written
+    "server/security/audit/sinks.py": {"os"},  # a file of the operator's choice
+    "client/dialling.py": {"ssl", "os"},  # types, and the text of an error
+    "client/security/context.py": {"ssl", "os"},  # certificates of the real world
+    "client/security/tls_failures.py": {"ssl"},
+    "client/security/web.py": {"socket", "threading"},  # a connection that ends in time
+    "client/security/stores.py": {"pathlib"},
+    "client/security/secret.py": {"os", "pathlib"},  # secrets of the environment and of files
+    "client/security/sasl.py": {"secrets"},  # nonces
+    "client/security/tokens.py": {"pathlib", "threading", "time"},  # tokens of files and of an identity provider
+    "client/security/kerberos.py": {"threading"},  # a lock: one thread fetches tickets, others find them
+    "client/security/conversation.py": {"random"},  # when a session is renewed
+    "client/admin/users.py": {"os"},  # the salt of a password
     "client/blocking/blocking.py": {"threading"},  # the façade for programs without a loop
     "client/blocking/consumers.py": {"threading"},  # a lock: one thread reads at a time
 }

@@ -11,10 +11,13 @@ import pytest
 from tests.support.waiting import COMMAND_S
 
 from ottla.cli.demo.programs import DemoProgram
-from ottla.cli.demo.results import check_windows
-from ottla.cli.demo.shop import ORDERS, PAID_WITHIN_MS, PAYMENTS, Shop
+from ottla.cli.demo.results import SalesCount, check_windows
+from ottla.cli.demo.shop import ORDERS, PAID_WITHIN_MS, PAYMENTS, SALES, Shop
 from ottla.cli.demo.view import Lag, lag_text
 from ottla.cli.terminal.plain import CommandError
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.producer.options import ProducerOptions
+from ottla.testing.broker import EmbeddedBroker
 
 
 def test_the_books_of_the_shop_are_what_its_events_say() -> None:
@@ -66,6 +69,27 @@ def test_wrong_totals_are_found() -> None:
             check_windows(wrong, shop)
 
 
+def test_markers_and_the_closing_order_are_no_sales(ottla_broker: EmbeddedBroker) -> None:
+    shop = Shop(seed=3, opened_ms=0, orders=1_000)
+    with Blocking(ottla_broker.bootstrap, ProducerOptions(transactional_id="demo")) as client:
+        client.admin.topics.create(SALES, partitions=2)
+        sales = SalesCount(client, shop, 2)
+        assert sales.look() == 0
+        for number, counted in ((3, 3), (5, 8), (7, 15)):
+            with client.transaction():
+                for order_id in range(number):
+                    client.post(SALES, b"v", str(order_id).encode(), partition=order_id % 2)
+            assert sales.look() == counted and sales.look() == counted
+        with client.transaction() as aborted:
+            client.send(SALES, b"v", b"1", partition=0)
+            aborted.abort()
+        with client.transaction():
+            client.post(SALES, b"v", str(shop.orders).encode(), partition=1)
+        assert sales.look() == 15
+        offsets = client.admin.topics.bounds(SALES)
+        assert sum(each.end for each in offsets.values()) > 15, "markers have offsets, too"
+
+
 def test_a_program_that_says_much_is_not_stopped_by_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noisy = tmp_path / "noisy"
     noisy.write_text("#!/bin/sh\nhead -c 200000 /dev/zero | tr '\\0' x\n")  # more than a pipe holds
@@ -99,6 +123,9 @@ def test_the_demo_runs_and_checks_everything(spark_tools: None, tmp_path: Path) 
     _, _, following = done.stdout.partition("Try next")
     assert "ottla demo" in following and "ottla up" in following
     assert "127.0.0.1" not in following, "nobody serves there any more"
+    (checked,) = re.findall(r"✓ sales +([\d,]+) in the topic", done.stdout)
+    counted = re.findall(r"([\d,]+) sales,", done.stdout)
+    assert counted[-1] == checked, "the progress and the check count the same"
     told, total = re.findall(r"([\d,]+) of ([\d,]+) events", done.stdout)[-1]
     shop = Shop(seed=1, opened_ms=0, orders=2_000)
     assert total == f"{len(list(shop.events())) + 202:,}", "with 200 users, the closing order and its payment"

@@ -64,7 +64,7 @@ def test_what_is_committed_when_a_query_starts() -> None:
     sources = [CommittedSource("one", "g"), None, CommittedSource("two", None)]
     offsets = ['{"a": {"0": 5}}', '{"rate": {"0": 5}}', None]
     assert [tuple(each) for each in commits_at_start("revenue", "id", offsets, sources)] == [
-        ("one", "g", {TopicPartition("a", 0): 5})
+        ("one", "g", {TopicPartition("a", 0): 5}, None)
     ]
     assert commits_at_start("revenue", "id", [], sources) == []
 
@@ -72,8 +72,8 @@ def test_what_is_committed_when_a_query_starts() -> None:
 def test_what_is_committed_where() -> None:
     told = progress('{"a": {"0": 5}}', '{"b": {"0": 7}}')
     assert [tuple(each) for each in commits(told, [CommittedSource("one", "g"), CommittedSource("two", None)], "")] == [
-        ("one", "g", {TopicPartition("a", 0): 5}),
-        ("two", "spark-revenue", {TopicPartition("b", 0): 7}),
+        ("one", "g", {TopicPartition("a", 0): 5}, None),
+        ("two", "spark-revenue", {TopicPartition("b", 0): 7}, None),
     ]
     assert [each.group for each in commits(told, [None, CommittedSource("two", None)], "")] == ["spark-revenue"]
     assert [each.bootstrap for each in commits(told, [], "default")] == ["default", "default"]
@@ -101,7 +101,7 @@ def slow_start(monkeypatch: pytest.MonkeyPatch, stored: list[int]) -> tuple[Prog
     monkeypatch.setattr(progress_module, "finished_offsets", lambda session, query: ['{"a": {"0": 5}}'])
     committer = ProgressCommitter(cast("Any", Session()))
     client = SimpleNamespace(admin=SimpleNamespace(groups=SimpleNamespace(set_offsets=set_offsets)))
-    monkeypatch.setattr(committer, "_client", lambda bootstrap: client)
+    monkeypatch.setattr(committer, "_client", lambda bootstrap, security: client)
     report = progress('{"a": {"0": 9}}')
     committer.onQueryStarted(cast("Any", SimpleNamespace(name="revenue", id=report.id, runId=report.runId)))
     assert asked.wait(60)

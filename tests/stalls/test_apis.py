@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from tests.stalls.crowds import TOPIC, Crowd, paths
-from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
+from tests.stalls.measuring.crowds import TOPIC, Crowd, paths
+from tests.stalls.measuring.measure import BUDGET_MS, MeasuredNode, best_of
 from tests.support.ports import free_ports
+from tests.support.requests.acls import GUARDED
 from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S
 
@@ -32,6 +33,10 @@ NO_LIST = {
     # These have no list of anything, and nothing that grows.
     "Heartbeat", "ApiVersions", "InitProducerId", "AddOffsetsToTxn", "EndTxn", "DescribeCluster", "UnregisterBroker",
     "AllocateProducerIds", "Envelope", "RemoveRaftVoter",
+    # It has no list; the number of ACLs grows: see test_acls.py.
+    "DescribeAcls",
+    # They have no list; the number of tokens grows: see test_credentials.py.
+    "RenewDelegationToken", "ExpireDelegationToken", "SaslHandshake", "SaslAuthenticate",
 }  # fmt: skip
 
 
@@ -51,6 +56,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeasuredNode]:
         "offsets.topic.replication.factor": 1,
         "transaction.state.log.replication.factor": 1,
         "share.coordinator.state.topic.replication.factor": 1,
+        **GUARDED,
     }
     with MeasuredNode(tmp_path_factory.mktemp("node"), settings) as node:
         with node.connect() as connection:

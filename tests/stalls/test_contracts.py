@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 
 from tests.server.talk import create
-from tests.stalls.measure import BUDGET_MS, MeasuredNode
+from tests.stalls.measuring.measure import BUDGET_MS, MeasuredNode
 from tests.stalls.test_produce import produce_once
 
 from ottla.model.errors import ErrorCode

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.server.talk import FETCH_VERSION, Pipeline, create, eventually, fetch_request, produce
-from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
+from tests.stalls.measuring.measure import BUDGET_MS, MeasuredNode, best_of
 
 from ottla.model import limits
 

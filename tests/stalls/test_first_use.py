@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.server.talk import FETCH_VERSION, PRODUCE_VERSION, create, fetch_request, produce_request
-from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
+from tests.stalls.measuring.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 
 from ottla.wire.message import Request
 
@@ -52,7 +52,7 @@ def test_the_first_coordinator_and_the_first_contract(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
 
     def costs() -> dict[str, float]:
-        command = [sys.executable, "-m", "tests.stalls.cold_node", str(tmp_path / str(next(attempts)))]
+        command = [sys.executable, "-m", "tests.stalls.measuring.cold_node", str(tmp_path / str(next(attempts)))]
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])

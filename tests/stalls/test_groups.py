@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests.server.talk import create, eventually
-from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
+from tests.stalls.measuring.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 from tests.support.requests.raw import RawConnection
 
 from ottla.groups.classic.group import ClassicGroup, ClassicState

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.server.talk import create, eventually
-from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
+from tests.stalls.measuring.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 
 from ottla.cluster.snapshot import snapshot
 from ottla.log.producers.producer import ProducerEntry
@@ -86,7 +86,11 @@ WORST: dict[str, Callable[[Kept], None]] = {
     "retention": all_segments_old,
     "lower checkpoints": cut,
     "checkpoints": nothing,
+    "certificates": nothing,
+    "tenants": nothing,
+    "tenants of other brokers": nothing,
     "high watermarks": nothing,
+    "failed logins": nothing,  # a few totals
     "metadata": snapshot_due,
     "minutes": all_producers_idle,
     "producers": all_producers_idle,

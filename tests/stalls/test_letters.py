@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.server.share_talk import REJECT, Queue
 from tests.server.talk import create, delete, eventually, produce, produce_request
-from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
+from tests.stalls.measuring.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 
 from ottla.model import limits
 from ottla.model.errors import ErrorCode

@@ -4,7 +4,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from tests.stalls.measure import MeasuredNode, best_of, recorded
+from tests.stalls.measuring.measure import MeasuredNode, best_of, recorded
 
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from tests.server.talk import eventually
-from tests.stalls.clusters import MeasuredCluster, measured_cluster
-from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
+from tests.stalls.measuring.clusters import MeasuredCluster, measured_cluster
+from tests.stalls.measuring.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 
 from ottla.cluster.commands.fence import FenceBroker
 from ottla.cluster.journal import Item

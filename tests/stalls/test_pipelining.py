@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
+from tests.stalls.measuring.measure import BUDGET_MS, MeasuredNode, best_of
 from tests.support.requests.raw import request_frame
 
 from ottla.model import limits

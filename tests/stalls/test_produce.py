@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.server.talk import create, produce_request
-from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
+from tests.stalls.measuring.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 from tests.support.requests.raw import Closed
 
 from ottla.log.look import Look

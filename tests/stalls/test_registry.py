@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.stalls.measure import BUDGET_MS, Recording, best_of, recorded
+from tests.stalls.measuring.measure import BUDGET_MS, Recording, best_of, recorded
 from tests.support.processes.registry import Answer, ask
 
 from ottla.model import limits

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.server.share_talk import SMALL
 from tests.server.talk import create, eventually
-from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
+from tests.stalls.measuring.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 
 from ottla.model.errors import ErrorCode
 from ottla.wire.messages.groups.find_coordinator import FindCoordinatorRequest

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.server.talk import create, produce
-from tests.stalls.measure import BUDGET_MS, MeasuredNode, best_of
+from tests.stalls.measuring.measure import BUDGET_MS, MeasuredNode, best_of
 
 from ottla.model import limits
 from ottla.records.build import build_batch

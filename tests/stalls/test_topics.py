@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.stalls.measure import BUDGET_MS, Callback, MeasuredNode, best_of
+from tests.stalls.measuring.measure import BUDGET_MS, Callback, MeasuredNode, best_of
 from tests.support.ports import free_ports
 
 from ottla.model.errors import ErrorCode

@@ -49,6 +49,36 @@ def missing_postgres() -> str | None:
     return None if _found("initdb") else "the PostgreSQL server is not installed; run scripts/tools"
 
 
+def missing_kerberos() -> str | None:
+    """Why there can be no key distribution centre."""
+    note = TOOLS / "kerberos.missing"
+    if note.exists():
+        return note.read_text().strip()
+    found = all(map(_kerberos, ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")))
+    return (
+        None
+        if found
+        else "a Kerberos server (krb5-kdc, krb5-admin-server, krb5-user) is not installed; run scripts/tools"
+    )
+
+
+def missing_kcat() -> str | None:
+    """Why librdkafka cannot be tried with GSSAPI; the module is one of Cyrus SASL, which librdkafka loads."""
+    found = shutil.which("kcat") and any(Path("/usr/lib").glob("**/sasl2/libgssapiv2.so*"))
+    return None if found else "kcat with Cyrus SASL's GSSAPI is not installed; run scripts/tools"
+
+
+def kerberos_program(name: str) -> str:
+    """The path of a program of MIT Kerberos: the server's are in a directory that is not on everybody's PATH."""
+    found = _kerberos(name)
+    assert found is not None, name
+    return found
+
+
+def _kerberos(name: str) -> str | None:
+    return shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin")))
+
+
 def postgres_program(name: str) -> str:
     """The path of a PostgreSQL program: Debian has the server's programs in a directory per version, not on PATH."""
     found = _found(name)

@@ -79,6 +79,30 @@ def test_a_body_that_is_announced_too_long_is_refused_unread() -> None:
     assert serve(talk).startswith(b"HTTP/1.1 413")
 
 
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        (b"\x16\x03\x01\x02\0\x01\0\r\n\r\n", "speaks TLS, but this port serves plain HTTP"),
+        (b"?\r\n\r\n", "speaks no HTTP"),
+    ],
+)
+def test_who_speaks_something_else_is_logged_with_its_address(
+    caplog: pytest.LogCaptureFixture, sent: bytes, told: str
+) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        host, port = writer.get_extra_info("sockname")
+        again_reader, again = await asyncio.open_connection(*writer.get_extra_info("peername"))
+        writer.write(sent)
+        answer = await reader.readline()
+        again.write(sent)
+        await again_reader.readline()
+        again.close()
+        assert caplog.messages == [f"{host}:{port} {told}"], "one line for both"
+        return answer
+
+    assert serve(talk).startswith(b"HTTP/1.1 400")
+
+
 def test_a_body_that_only_turns_out_too_long_is_refused() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         writer.write(b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")

@@ -38,6 +38,9 @@ OWN_TAG = 10_000
 OWN_FIELDS = {
     ("DescribeQuorumResponse", "in_doubt"),
     ("DescribeLogDirsRequest", "with_sent_bytes"),
+    ("DescribeLogDirsRequest", "rates_of_tenant"),
+    ("DescribeLogDirsResponse", "produced_byte_rate"),
+    ("DescribeLogDirsResponse", "consumed_byte_rate"),
     ("DescribeLogDirsResponse", "results.topics.partitions.sent_bytes"),
 }
 

@@ -9,6 +9,7 @@ import pytest
 
 import ottla
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
+from ottla.wire.messages.topics.metadata import MetadataRequest
 
 SOURCE = Path(ottla.__file__).parent
 
@@ -27,11 +28,18 @@ def test_a_field_that_tells_no_versions_apart(field: str, problem: str) -> None:
         FetchRequest.since(field)
 
 
+def test_the_first_version_in_which_a_field_may_be_null() -> None:
+    assert MetadataRequest.null_since("topics") == 1
+    for field in ("allow_auto_topic_creation", "no_such"):
+        with pytest.raises(ValueError, match=rf"MetadataRequest\.{field} may be null in every version or in none"):
+            MetadataRequest.null_since(field)
+
+
 def uses(tree: ast.AST) -> Iterator[ast.Call]:
-    """The calls of `since` with a field's name."""
+    """The calls of `since` and `null_since` with a field's name."""
     for node in ast.walk(tree):
         match node:
-            case ast.Call(func=ast.Attribute(attr="since"), args=[ast.Constant(value=str())]):
+            case ast.Call(func=ast.Attribute(attr="since" | "null_since"), args=[ast.Constant(value=str())]):
                 yield node
 
 
@@ -40,7 +48,7 @@ def test_every_use_is_tried_by_the_import() -> None:
     found = 0
     for path in SOURCE.rglob("*.py"):
         text = path.read_text()
-        if '.since("' not in text:
+        if 'since("' not in text:
             continue
         tree = ast.parse(text)
         inside = [call for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) for call in uses(each)]

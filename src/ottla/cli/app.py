@@ -8,22 +8,29 @@ Rules:
 - If the reader of the output goes away (`| head`), a command that changes something still completes: see `outlet`.
 """
 
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from ottla.cli import api, config, demo, dlq, group, share, sql, topic, txn, wire
+from ottla.cli import api, config, demo, dlq, group, quota, share, sql, token, topic, txn, user, wire
+from ottla.cli.acl import commands as acl
 from ottla.cli.cluster import commands as cluster
 from ottla.cli.log import commands as log
 from ottla.cli.nodes import commands as server
 from ottla.cli.nodes import format
 from ottla.cli.pipeline import commands as pipeline
+from ottla.cli.profile import commands as profile_commands
+from ottla.cli.profile.chosen import choose, hoisted
 from ottla.cli.records import consume, produce
 from ottla.cli.registry import commands as registry
 from ottla.cli.registry import schema
+from ottla.cli.security import commands as security
+from ottla.cli.tenant import commands as tenant
 from ottla.cli.terminal.outlet import UnreadError, unwritten
 from ottla.cli.terminal.plain import CommandError, print_error
+from ottla.cli.tls import commands as tls
 from ottla.model.version import VERSION
 
 _USAGE: Any = typer.BadParameter.__base__  # the base class of usage errors, for which Typer has no stable name
@@ -34,7 +41,7 @@ class _Guarded(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, hoisted(args, ctx))
         except _USAGE as error:
             raise _misused(error, ctx) from None
 
@@ -100,9 +107,18 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    profile: str = typer.Option(
+        "", "--profile", envvar="OTTLA_PROFILE", help="Profile of ~/.config/ottla/profiles.toml to reach a cluster by."
+    ),
+    command_config: Path | None = typer.Option(  # noqa: B008
+        None, "--command-config", help="File of Kafka's client properties: addresses and security."
+    ),
 ) -> None:
-    pass
+    source = context.get_parameter_source("profile")
+    named = command_config is not None or (source is not None and source.name == "COMMANDLINE")
+    choose(profile if named or command_config is None else None, command_config, on_command_line=named)
 
 
 server.register(app)
@@ -120,7 +136,15 @@ app.add_typer(group.app, name="group", rich_help_panel="Groups and transactions"
 app.add_typer(share.app, name="share", rich_help_panel="Groups and transactions")
 app.add_typer(dlq.app, name="dlq", rich_help_panel="Groups and transactions")
 app.add_typer(txn.app, name="txn", rich_help_panel="Groups and transactions")
+app.add_typer(user.app, name="user", rich_help_panel="Security")
+app.add_typer(quota.app, name="quota", rich_help_panel="Security")
+app.add_typer(token.app, name="token", rich_help_panel="Security")
+app.add_typer(acl.app, name="acl", rich_help_panel="Security")
+app.add_typer(tenant.app, name="tenant", rich_help_panel="Security")
+app.add_typer(tls.app, name="tls", rich_help_panel="Security")
+app.add_typer(security.app, name="security", rich_help_panel="Security")
 app.add_typer(pipeline.app, name="pipeline", rich_help_panel="Pipelines")
+app.add_typer(profile_commands.app, name="profile", rich_help_panel="Looking inside")
 app.add_typer(log.app, name="log", rich_help_panel="Looking inside")
 api.register(app)
 app.add_typer(wire.app, name="wire", rich_help_panel="Looking inside")

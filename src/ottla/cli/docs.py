@@ -20,16 +20,21 @@ def render() -> str:
         "`ottla --install-completion` completes commands and options in your shell; `man ottla` shows this page.",
         "",
         "Every listing has `--json`. Commands that talk to a broker take `--bootstrap HOST:PORT` (or the environment",
-        "variable `OTTLA_BOOTSTRAP`). Exit codes: 0 done, 1 it could not be done (one line says why), 2 wrong usage,",
-        "130 interrupted.",
+        "variable `OTTLA_BOOTSTRAP`). `--profile NAME` (or `OTTLA_PROFILE`) takes addresses and security from a",
+        "profile of `~/.config/ottla/profiles.toml`, `--command-config FILE` from a file of Kafka's client",
+        "properties; both stand before or behind the command. Exit codes: 0 done, 1 it could not be done (one line",
+        "says why), 2 wrong usage, 130 interrupted.",
         "A command whose output nobody reads any more (`| head`) finishes what it changes, and its exit code says how",
         "that went; those that only read and could go on for long (`consume`, `share consume`, `log dump`) end with 0.",
+        "On a terminal, control characters in records and names are shown as escapes such as `\\x1b` (`--format raw`",
+        "writes them as they are); in a pipe or file nothing is changed.",
     ]
     for name, command in root.commands.items():
         if hasattr(command, "commands"):
             lines += ["", f"## ottla {name}", "", command.help or ""]
-            for inner, each in command.commands.items():
-                lines += _command(f"ottla {name} {inner}", each, "###")
+            for path, each in every_command():
+                if path.startswith(f"ottla {name} "):
+                    lines += _command(path, each, "###")
         else:
             lines += _command(f"ottla {name}", command, "##")
     return "\n".join(lines).rstrip() + "\n"
@@ -37,12 +42,13 @@ def render() -> str:
 
 def every_command() -> Iterator[tuple[str, Any]]:
     """All commands with their full names, in the order of the help."""
-    for name, command in _root().commands.items():
+    waiting = [("ottla", _root())]
+    while waiting:
+        path, command = waiting.pop()
         if hasattr(command, "commands"):
-            for inner, each in command.commands.items():
-                yield f"ottla {name} {inner}", each
+            waiting += [(f"{path} {name}", each) for name, each in reversed(command.commands.items())]
         else:
-            yield f"ottla {name}", command
+            yield path, command
 
 
 def _root() -> Any:

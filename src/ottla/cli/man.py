@@ -21,6 +21,7 @@ _EXIT_STATUS = (
 _ENVIRONMENT = (
     ("OTTLA_BOOTSTRAP", "Broker addresses, HOST:PORT[,HOST:PORT...], as of \\-\\-bootstrap."),
     ("OTTLA_REGISTRY", "URL of the schema registry, as of \\-\\-registry."),
+    ("OTTLA_PROFILE", "Profile of ~/.config/ottla/profiles.toml, as of \\-\\-profile."),
     ("NO_COLOR", "Anything here turns colours off."),
 )
 

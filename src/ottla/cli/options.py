@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from ottla.cli.profile.chosen import bootstrap_or_profile, security
 from ottla.model.limits import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
@@ -34,7 +35,11 @@ Topic = Annotated[str, typer.Argument(help="The topic.", callback=not_empty("top
 Bootstrap = Annotated[
     str,
     typer.Option(
-        "--bootstrap", "-b", envvar="OTTLA_BOOTSTRAP", help="Broker addresses: HOST[:PORT],...; port 9092 unless given."
+        "--bootstrap",
+        "-b",
+        envvar="OTTLA_BOOTSTRAP",
+        help="Broker addresses: HOST[:PORT],...; port 9092 unless given.",
+        callback=bootstrap_or_profile,
     ),
 ]
 Settings = Annotated[list[str] | None, typer.Argument(help="Settings, NAME=VALUE.", show_default=False)]
@@ -46,6 +51,7 @@ Append = Annotated[list[str], typer.Option("--append", help="Add VALUE to a list
 Subtract = Annotated[
     list[str], typer.Option("--subtract", help="Remove VALUE from a list, NAME=VALUE; may be repeated.")
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -68,7 +74,9 @@ def client_options(bootstrap: str) -> ClientOptions:
         addresses = parse_bootstrap(bootstrap)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
-    return ClientOptions(addresses, client_id="ottla-cli", connect_timeout_ms=5_000, api_timeout_ms=30_000)
+    return ClientOptions(
+        addresses, client_id="ottla-cli", connect_timeout_ms=5_000, api_timeout_ms=30_000, security=security()
+    )
 
 
 def registry_urls(text: str) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from ottla.cli import group
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Topic
-from ottla.cli.records.consume import OutputFormat, formatter
+from ottla.cli.records.consume import OutputFormat, Template, formatter
 from ottla.cli.terminal.outlet import stop_when_unread
 
 app = typer.Typer(
@@ -56,10 +56,7 @@ def consume(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more records at the end.")] = False,
     max_records: Annotated[int | None, typer.Option("--max", "-n", min=0, help="Stop after this many records.")] = None,
     fmt: Annotated[OutputFormat, typer.Option("--format", "-F", help="How to show records.")] = OutputFormat.text,
-    pattern: Annotated[
-        str | None,
-        typer.Option("--template", "-t", help="Pattern of a record, such as '{partition} {offset} {key} {value}\\n'."),
-    ] = None,
+    pattern: Template = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Consume records as a member of a share group, print them, and acknowledge them.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options, registry_urls
+from ottla.cli.profile.chosen import registry_access, registry_or_profile
 from ottla.cli.registry.calls import DEFAULT_URL
 from ottla.cli.terminal.plain import CommandError, print_warning
+from ottla.cli.terminal.stdin_text import read_stdin_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +28,13 @@ def sql(
     as_json: Annotated[bool, typer.Option("--json", help="Print each row as a line of JSON.")] = False,
     max_rows: Annotated[int | None, typer.Option("--max", "-n", min=1, help="At most this many rows.")] = None,
     registry: Annotated[
-        str, typer.Option("--registry", envvar="OTTLA_REGISTRY", help="Schema registry: http://HOST:PORT, or off.")
+        str,
+        typer.Option(
+            "--registry",
+            envvar="OTTLA_REGISTRY",
+            help="Schema registry: http://HOST:PORT, or off.",
+            callback=registry_or_profile,
+        ),
     ] = DEFAULT_URL,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -46,14 +53,16 @@ def sql(
             f"`ottla sql` needs a package that is not installed ({error})", install_command("sql")
         ) from None
 
-    text = sys.stdin.read() if query == "-" else query
+    text = read_stdin_text("the query") if query == "-" else query
+    text.encode()  # raises if the argument has bytes that are not UTF-8
     if not text.strip():
         raise CommandError("the query is empty", "\"select * from topic('orders') limit 5\" is one")
 
     def warn(message: str) -> None:
         print_warning(f"{message} (--registry URL names another registry, off does without)")
 
-    with Sql(client_options(bootstrap), None if registry == "off" else registry_urls(registry), warn) as session:
+    urls = None if registry == "off" else registry_urls(registry)
+    with Sql(client_options(bootstrap), urls, warn, registry_security=registry_access()) as session:
         try:
             result = session.query(text)
             names = [each[0] for each in result.description]
@@ -76,8 +85,10 @@ def _rows(fetch: Callable[[int], list[tuple[Any, ...]]], max_rows: int | None) -
 def _print_json(names: list[str], rows: Iterator[tuple[Any, ...]]) -> None:
     import json
 
+    from ottla.cli.terminal.output import print_json_text
+
     for row in rows:
-        print(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=_jsonable))
+        print_json_text(json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=_jsonable))
 
 
 def _jsonable(value: object) -> object:

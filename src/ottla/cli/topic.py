@@ -14,6 +14,7 @@ from ottla.cli.options import (
     Settings,
     Subtract,
     Unset,
+    Yes,
     parse_pairs,
     parse_timestamp_ms,
     with_admin,
@@ -199,7 +200,7 @@ def alter(
 @app.command()
 def delete(
     names: Annotated[list[str], typer.Argument(help="The topics.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     internal: Annotated[bool, typer.Option("--internal", help="Also delete internal topics (__*, _schemas).")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -252,10 +253,14 @@ def delete_records(
     partition: Annotated[
         int | None, typer.Option("--partition", "-p", min=0, max=INT32_MAX, help="Only this partition.")
     ] = None,
+    yes: Yes = False,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Delete the records before an offset or a time."""
+    """Delete the records before an offset or a time.
+
+    With --all it asks before it deletes. Where standard input is not a terminal, --all requires --yes.
+    """
     from ottla.cli.terminal.each import end_with
     from ottla.cli.terminal.output import print_rows
     from ottla.client.admin.topics import ALL_RECORDS
@@ -266,6 +271,9 @@ def delete_records(
     if sum([before_offset is not None, before_time is not None, everything]) != 1:
         raise typer.BadParameter("give one of --before-offset, --before-time and --all")
     time_ms = None if before_time is None else parse_timestamp_ms(before_time, "--before-time")
+    if everything:
+        of = name if partition is None else f"partition {partition} of {name}"
+        consent.ask(f"Delete all records of {of}?", yes=yes)
 
     async def work(admin: Admin) -> Outcomes[TopicPartition, int]:
         indexes = [each.index for each in (await admin.topics.describe(name)).partitions]

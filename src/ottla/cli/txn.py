@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, parse_index, with_admin
+from ottla.cli.terminal.plain import CommandError
 from ottla.model.limits import INT64_MAX
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Show transactions, and abort those that hang.", no_args_is_help=True)
 
+_ABORTABLE = "Ongoing"  # the outcome of a transaction in any other state is decided
 _OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
@@ -83,9 +85,15 @@ def abort(
     start_offset: Annotated[
         int | None, typer.Option("--start-offset", min=0, max=INT64_MAX, help="Offset of its first record there.")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Fence the producer of the id even if it has no open transaction.")
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Abort the open transaction of a transactional id, and fence its producer.
+
+    Without an open transaction nothing is done, and the exit code is 1: fencing would only stop a producer that is
+    between two transactions.
 
     --partition and --start-offset abort a transaction that hangs in a partition and is unknown to its coordinator.
     """
@@ -96,8 +104,14 @@ def abort(
 
     async def work(admin: Admin) -> None:
         if transactional_id is not None:
+            state = (await admin.transactions.describe(transactional_id)).state
+            if state != _ABORTABLE and not force:
+                raise CommandError(
+                    f"{transactional_id} has no open transaction to abort: it is in state {state}. Nothing was done",
+                    "--force fences its producer all the same",
+                )
             await admin.transactions.abort(transactional_id)
-            done(f"{transactional_id} has no open transaction any more")
+            done(f"{transactional_id} has no open transaction any more, and its producer is fenced")
         else:
             assert partition is not None and start_offset is not None, "checked above"
             producer = await admin.transactions.abort_in(_partition(partition), start_offset)

@@ -7,7 +7,8 @@ Rules:
 """
 
 from collections.abc import Iterable
-from typing import TypeVar
+from operator import index
+from typing import SupportsIndex, TypeVar
 
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
@@ -38,30 +39,60 @@ def checked_topic(topic: object) -> None:
     check_topic_name(topic)
 
 
+def checked_name(name: object, what: str) -> str:
+    """Return the name or id. Raise TypeError unless it is text; `what` says what it names."""
+    if not isinstance(name, str):
+        raise TypeError(f"{what} must be text, not {kind_of(name)}")
+    return name
+
+
+def checked_names(names: object, what: str) -> list[str]:
+    """Return the names as a list. Raise TypeError for one text instead of a list of them, and for other things."""
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise TypeError(f"a list of names is needed for {what}, not {names!r}")
+    return [checked_name(each, what) for each in names]
+
+
+def checked_number(
+    number: object, what: str, *, at_least: int = -limits.INT32_MAX - 1, at_most: int = limits.INT32_MAX
+) -> int:
+    """Return the whole number. Raise if it is none, or not in the range, which is by default that of 32 bits."""
+    if type(number) is not int and (isinstance(number, bool) or not isinstance(number, SupportsIndex)):
+        raise TypeError(f"{what} must be a whole number, not {kind_of(number)}")
+    found = index(number)
+    if not at_least <= found <= at_most:
+        raise ValueError(f"{what} has to be from {at_least} to {at_most}, not {found}")
+    return found
+
+
 def checked_partition(partition: object) -> TopicPartition:
     """Return a (topic, index) pair as a `TopicPartition`. Raise if it cannot be one."""
     if isinstance(partition, str) or not isinstance(partition, tuple) or len(partition) != 2:
         raise TypeError(f'a partition is TopicPartition("topic", 0), not {partition!r}')
-    topic, index = partition
-    if not isinstance(topic, str) or not isinstance(index, int):
-        raise TypeError(f"a partition is the name of a topic and a number, not {topic!r} and {index!r}")
-    if index < 0:
-        raise ValueError(f"the partitions of {topic!r} are numbered from 0: there is no {index}")
-    return TopicPartition(topic, index)
+    topic, number = partition
+    if not isinstance(topic, str) or not isinstance(number, SupportsIndex):
+        raise TypeError(f"a partition is the name of a topic and a number, not {topic!r} and {number!r}")
+    found = index(number)
+    if not 0 <= found <= limits.INT32_MAX:
+        raise ValueError(f"the partitions of {topic!r} are numbered from 0: there is no {found}")
+    return TopicPartition(topic, found)
 
 
 def checked_offset(partition: TopicPartition, offset: object) -> int:
     """Return the offset. Raise if it is negative, which would make the group begin elsewhere."""
-    if not isinstance(offset, int):
+    if not isinstance(offset, SupportsIndex):
         raise TypeError(f"an offset of {TopicPartition(*partition)} must be a number, not {kind_of(offset)}")
-    if offset < 0:
-        raise ValueError(f"an offset of {TopicPartition(*partition)} is 0 or more, not {offset}")
-    return offset
+    found = index(offset)
+    if found < 0:
+        raise ValueError(f"an offset of {TopicPartition(*partition)} is 0 or more, not {found}")
+    if found > limits.INT64_MAX:
+        raise ValueError(f"an offset of {TopicPartition(*partition)} is at most {limits.INT64_MAX}, not {found}")
+    return found
 
 
 def checked_partitions(partitions: Iterable[object]) -> list[TopicPartition]:
     """Return (topic, index) pairs as `TopicPartition`s. Raise if one of them cannot be one."""
-    if isinstance(partitions, str | TopicPartition):
+    if isinstance(partitions, str | TopicPartition) or not isinstance(partitions, Iterable):
         raise TypeError(f'a list of TopicPartition("topic", 0) is needed, not {partitions!r}')
     return [checked_partition(each) for each in partitions]
 

@@ -24,10 +24,10 @@ from typing import TypeVar
 
 from ottla.client.closing import Closing
 from ottla.client.connection import Address, Connection
-from ottla.client.errors import ClientError, NotConnected, UnsupportedApi, check, error_code
+from ottla.client.errors import ClientError, LastingError, NotConnected, UnlikeListener, check, error_code
 from ottla.client.first_of import first_of
 from ottla.client.metadata import Metadata, TopicInfo
-from ottla.client.options import ClientOptions, parse_bootstrap
+from ottla.client.options import ClientOptions, GivenSecurity, options_of
 from ottla.client.outcomes import Outcomes
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 # A broker that has not answered, or not accepted a connection, for so long may be dead: another one is asked as well.
 _STAGGER_MS = 1_000
+# A client that knows no broker yet gives up after so many hang-ups at the first request.
+_HANGUPS_MAX = 3
 # The deadline of the operation that this call is part of, by the loop's clock.
 _OVER_AT_S: ContextVar[float] = ContextVar("over_at_s", default=math.inf)
 
@@ -54,17 +56,26 @@ class Purpose(Enum):
 class Cluster(Closing):
     """Connections and metadata of one cluster. Use as `async with Cluster("host:port") as cluster`."""
 
-    def __init__(self, bootstrap: str | Sequence[str | Address] | ClientOptions) -> None:
-        if isinstance(bootstrap, ClientOptions):
-            self.options = bootstrap
-        else:
-            self.options = ClientOptions(parse_bootstrap(bootstrap))
+    def __init__(
+        self, bootstrap: str | Sequence[str | Address] | ClientOptions, *, security: GivenSecurity = None
+    ) -> None:
+        self.options = options_of(bootstrap, security)
         self.metadata = Metadata()
         self._connections: dict[tuple[Address, Hashable], Connection] = {}
         self._opening: dict[tuple[Address, Hashable], asyncio.Task[Connection]] = {}
         self._refreshing: dict[str, asyncio.Task[TopicInfo]] = {}
         self._closed = False
         self._reached = False  # whether any broker ever answered
+        self._hangups = 0  # how often a broker hung up as if it wanted another security protocol
+
+    @classmethod
+    def of(cls, given: "Cluster | str | Sequence[str | Address] | ClientOptions", security: GivenSecurity) -> "Cluster":
+        """Return the cluster that a client's constructor was given, or make it."""
+        if not isinstance(given, Cluster):
+            return cls(given, security=security)
+        if security is not None:
+            raise TypeError("security belongs to the Cluster that is shared: pass it to that")
+        return given
 
     async def close(self) -> None:
         """Close every connection; requests in flight fail."""
@@ -130,6 +141,7 @@ class Cluster(Closing):
                 connect_timeout_ms=self.options.connect_timeout_ms,
                 request_timeout_ms=self.options.request_timeout_ms,
                 max_response_bytes=self.options.max_response_bytes,
+                security=self.options.known_security,
             )
             self._connections[key] = connection
             self._reached = True
@@ -197,8 +209,8 @@ class Cluster(Closing):
         """Run `attempt` until it succeeds, fails for good, or `api_timeout_ms` is over; `seeking`: the failure may be
         an election in progress, which does not take long, so retry sooner.
 
-        If no broker of the cluster was ever reached, fail at once: a wrong address is likelier than a broker that
-        starts late.
+        If no broker of the cluster was ever reached, fail at once: a wrong address, or a wrong security protocol, is
+        likelier than a broker that starts late.
         """
         tries = 0
         with self.patience() as over_at_s:
@@ -206,6 +218,7 @@ class Cluster(Closing):
                 try:
                     return await attempt()
                 except (ClientError, ApiError) as error:
+                    self._hangups += isinstance(error, UnlikeListener)
                     if not self.passes(error, repeatable=repeatable):
                         raise
                     failure = error
@@ -234,8 +247,10 @@ class Cluster(Closing):
         """
         if isinstance(error, ApiError):
             return error.code.retriable and not isinstance(error, Absent)
-        if not isinstance(error, ClientError) or isinstance(error, UnsupportedApi):
+        if not isinstance(error, ClientError) or isinstance(error, LastingError):
             return False
+        if isinstance(error, UnlikeListener) and self._hangups >= _HANGUPS_MAX and not self.metadata.brokers:
+            return False  # wrong security settings are likelier than a broker that crashes each time
         return self._reached and not self._closed and (repeatable or not error.maybe_applied)
 
     # --- metadata -----------------------------------------------------------------------------------------------

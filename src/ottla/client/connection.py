@@ -10,25 +10,30 @@ Rules:
   it would wait as well.
 - The write side stops when the transport's buffer is full or too many requests are in flight; the read side refuses a
   frame above `max_response_bytes` before allocating it.
+- With `security`, TLS is below all of this, and SASL follows the negotiation of versions. A session that would end is
+  renewed on the open connection (KIP-368); requests that are made meanwhile leave after that.
 """
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ottla.client.address import Address as Address  # other modules import it from here
+from ottla.client.dialling import dial
 from ottla.client.errors import (
     ClientError,
     ConnectionLost,
     NotConnected,
     ProtocolError,
     RequestTimedOut,
+    UnlikeListener,
     UnsupportedApi,
 )
 from ottla.client.in_place import InPlace
+from ottla.client.losses import loss
+from ottla.client.rest_of_frame import RestOfFrame
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.version import VERSION
@@ -40,6 +45,11 @@ from ottla.wire.message import Request, Response
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.types import WireError
 
+if TYPE_CHECKING:
+    from ottla.client.security.conversation import SaslSession
+    from ottla.client.security.sasl import Sasl
+    from ottla.client.security.security import Security
+
 R = TypeVar("R", bound=Response)
 D = TypeVar("D", bytes, memoryview)
 
@@ -48,6 +58,8 @@ _CORRELATION_SIZE_BYTES = 4
 _CORRELATION_MASK = 0x7FFF_FFFF
 # If at least so much of an answer is still missing, it is received straight into its frame.
 _LARGE_REST_BYTES = 128 * limits.KIB
+# The first two bytes of an alert of TLS: what a TLS listener says to a plaintext client.
+_TLS_ALERT = 0x1503
 _UNSUPPORTED_VERSION = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
 
 
@@ -90,8 +102,11 @@ class Connection(asyncio.Protocol):
         self.api_versions: ApiVersionsResponse | None = None  # the broker's whole answer, features included
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._send: Callable[[bytes], None]  # the transport's, or the one that holds requests back
+        self._session: SaslSession | None = None
         self._pending: dict[int, _Pending] = {}
         self._next_correlation_id = 0
+        self._negotiations = 0  # requests of the negotiation of versions
         self._failure: ClientError | None = None
         self._on_lost = on_lost
         self._write_paused = False
@@ -112,12 +127,12 @@ class Connection(asyncio.Protocol):
         request_timeout_ms: int = 30_000,
         max_response_bytes: int = limits.RESPONSE_FRAME_BYTES_MAX,
         on_lost: Callable[[], None] | None = None,
+        security: "Security | None" = None,
     ) -> "Connection":
-        """Connect and negotiate versions; a `ClientError` says in one line why that was not possible.
+        """Connect, negotiate versions, authenticate; a `ClientError` says in one line why that was not possible.
 
         `on_lost` is called if the open connection ends in any other way than by `close`.
         """
-        loop = asyncio.get_running_loop()
         connection = cls(
             address,
             client_id=client_id,
@@ -125,22 +140,21 @@ class Connection(asyncio.Protocol):
             max_response_bytes=max_response_bytes,
             on_lost=on_lost,
         )
-        try:
-            async with asyncio.timeout(connect_timeout_ms / 1000):
-                await loop.create_connection(lambda: connection, address.host, address.port)
-        except TimeoutError:
-            raise NotConnected(f"no connection to {address} within {connect_timeout_ms} ms") from None
-        except OSError as error:
-            why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else str(error)
-            raise NotConnected(f"no connection to {address}: {why}") from None
-        except (OverflowError, ValueError) as error:  # invalid port or host name
-            raise NotConnected(f"no connection to {address}: {error}") from None
+        await dial(address, connection, connect_timeout_ms, None if security is None else security.tls)
         try:
             await connection._negotiate()
+            if security is not None and security.sasl is not None:
+                await connection._authenticate(security.sasl)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    async def _authenticate(self, sasl: "Sasl") -> None:
+        from ottla.client.security.conversation import SaslSession  # most connections need no SASL
+
+        self._session = SaslSession(sasl, self)
+        await self._session.begin()
 
     @property
     def is_open(self) -> bool:
@@ -153,7 +167,7 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Close the socket; requests in flight fail with `ConnectionLost`."""
         self._on_lost = None
-        self._fail(ConnectionLost(f"the connection to {self.address} was closed"))
+        self.fail(ConnectionLost(f"the connection to {self.address} was closed"))
 
     # --- requests -----------------------------------------------------------------------------------------------
 
@@ -229,8 +243,33 @@ class Connection(asyncio.Protocol):
             raise NotConnected(str(self._failure or f"not connected to {self.address}"))
         correlation_id = self._next_correlation_id
         self._next_correlation_id = (correlation_id + 1) & _CORRELATION_MASK
-        self._transport.write(request_frame(message, version, correlation_id, self.client_id))
+        self._send(request_frame(message, version, correlation_id, self.client_id))
         return correlation_id
+
+    # --- what a SASL session needs --------------------------------------------------------------------------------
+
+    def ask_first(self, message: Request[R], *, version: int | None = None) -> "asyncio.Future[R]":
+        """Send at once, before the requests that are held back."""
+        version = self.version_of(type(message)) if version is None else version
+        if self._transport is None:
+            raise NotConnected(f"not connected to {self.address}")
+        held, self._send = self._send, self._transport.write
+        try:
+            return self.submit_now(message, version=version)
+        finally:
+            self._send = held
+
+    def hold(self) -> Callable[[], None]:
+        """Hold back the requests from now on; return the function that sends them, and ends that."""
+        held: list[bytes] = []
+        self._send = held.append
+
+        def release() -> None:
+            if self._transport is not None and self._failure is None:
+                self._send = self._transport.write
+                self._transport.writelines(held)
+
+        return release
 
     @property
     def has_room(self) -> bool:
@@ -253,7 +292,7 @@ class Connection(asyncio.Protocol):
                 waiter.set_result(None)
 
     def _expire(self, name: str, timeout_ms: int) -> None:
-        self._fail(RequestTimedOut(f"{self.address} did not answer {name} within {timeout_ms} ms"))
+        self.fail(RequestTimedOut(f"{self.address} did not answer {name} within {timeout_ms} ms"))
 
     async def _negotiate(self) -> None:
         """Send ApiVersions in our newest version; a broker that does not support it returns its own range (KIP-511)."""
@@ -270,20 +309,33 @@ class Connection(asyncio.Protocol):
         if answer.error_code:
             raise ProtocolError(f"{self.address} refused ApiVersions with error {answer.error_code}")
         self.api_versions = answer
+        self._negotiations = self._next_correlation_id
         self.versions = {api.api_key: VersionRange(api.min_version, api.max_version) for api in answer.api_keys}
 
     # --- asyncio.Protocol ---------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._send = self._transport.write
         if self._failure is not None:  # closed before the connection was established
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        why = f": {exc}" if exc is not None else ""
-        self._fail(ConnectionLost(f"{self.address} closed the connection{why}"))
+        self.fail(self._loss(exc))
         if self._on_lost is not None and self.versions:  # without versions it was not open yet
             self._on_lost()
+
+    def _loss(self, error: Exception | None) -> ClientError:
+        """Return why the connection was lost."""
+        answered = self._next_correlation_id - len(self._pending)
+        transport = self._transport
+        return loss(
+            self.address,
+            error,
+            at_first=bool(self._pending) and answered <= self._negotiations and self._session is None,
+            with_tls=transport is not None and transport.get_extra_info("sslcontext") is not None,
+            with_versions=bool(self.versions),
+        )
 
     def pause_writing(self) -> None:
         self._write_paused = True
@@ -300,9 +352,9 @@ class Connection(asyncio.Protocol):
         try:
             take(data)
         except WireError as error:
-            self._fail(ProtocolError(f"{self.address} sent an answer that cannot be read: {error}"))
+            self.fail(ProtocolError(f"{self.address} sent an answer that cannot be read: {error}"))
         except ClientError as error:
-            self._fail(error)
+            self.fail(error)
 
     def _receive(self, data: bytes) -> None:
         """Cut frames out of the stream: whole ones as views of `data`, split ones assembled once, in place."""
@@ -326,7 +378,7 @@ class Connection(asyncio.Protocol):
                 self._filled = len(data) - position
                 self._frame[: self._filled] = view[position:]
                 if size - self._filled >= _LARGE_REST_BYTES and self._transport is not None:
-                    self._transport.set_protocol(_RestOfFrame(self, self._frame, self._filled))
+                    self._transport.set_protocol(RestOfFrame(self, self._frame, self._filled))
                 return
             self._answer(view[position : position + size])
             position += size
@@ -346,23 +398,27 @@ class Connection(asyncio.Protocol):
                 position += wanted
                 wanted = _LENGTH_SIZE_BYTES
         except ClientError as error:
-            self._fail(error)
+            self.fail(error)
         return position, wanted
 
     def _size_at(self, view: memoryview, position: int) -> int:
         size = int.from_bytes(view[position : position + _LENGTH_SIZE_BYTES], "big", signed=True)
-        if not _CORRELATION_SIZE_BYTES <= size <= self.max_response_bytes:
+        is_tls = size >> 16 == _TLS_ALERT and not self.versions
+        if not _CORRELATION_SIZE_BYTES <= size <= self.max_response_bytes or is_tls:
+            if is_tls:
+                raise UnlikeListener(f"{self.address} speaks TLS: set security.protocol=SSL or SASL_SSL")
             raise ProtocolError(f"{self.address} announced an answer of {size} bytes: is it a Kafka listener?")
         return size
 
-    def _take_frame(self, frame: bytearray) -> None:
+    def take_frame(self, frame: bytearray) -> None:
         """Process a complete frame that was received without `data_received`."""
         self._frame = None
         if self._transport is not None:
             self._transport.set_protocol(self)
         self._guarded(self._answer, memoryview(frame))
 
-    def _continue(self, filled: int, data: bytes) -> None:
+    def take_up(self, filled: int, data: bytes) -> None:
+        """Receive the rest of a frame as usual again."""
         self._filled = filled
         if self._transport is not None:
             self._transport.set_protocol(self)
@@ -386,12 +442,15 @@ class Connection(asyncio.Protocol):
         if self._room:
             self._wake()
 
-    def _fail(self, failure: ClientError) -> None:
+    def fail(self, failure: ClientError) -> None:
+        """Close the connection; requests in flight get the failure."""
         if self._failure is not None:
             return
         self._failure = failure
         if self._transport is not None:
             self._transport.abort()
+        if self._session is not None:
+            self._session.close()
         pending, self._pending = self._pending, {}
         for each in pending.values():
             if each.timer is not None:
@@ -399,39 +458,6 @@ class Connection(asyncio.Protocol):
             each.then(type(failure)(*failure.args))
         self._frame, self._tail = None, b""
         self._wake()
-
-
-class _RestOfFrame(asyncio.BufferedProtocol):
-    """Protocol that takes the place of a connection while the rest of one large answer is received into its frame,
-    without a copy.
-    """
-
-    def __init__(self, connection: Connection, frame: bytearray, filled: int) -> None:
-        self._connection = connection
-        self._frame = frame
-        self._view = memoryview(frame)
-        self._filled = filled
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._view[self._filled :]
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._filled += nbytes
-        if self._filled == len(self._view):
-            self._connection._take_frame(self._frame)
-
-    def data_received(self, data: bytes) -> None:
-        """Called by transports without buffered protocols (the simulator's): continue as usual."""
-        self._connection._continue(self._filled, data)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._connection.connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        self._connection.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._connection.resume_writing()
 
 
 def _settle(future: "asyncio.Future[R]", found: R | ClientError) -> None:

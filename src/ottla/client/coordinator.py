@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable
 from enum import IntEnum
 from typing import TypeVar
 
+from ottla.client.checks import checked_name
 from ottla.client.cluster import Cluster, Purpose
 from ottla.client.connection import Address, Connection
 from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
@@ -45,12 +46,18 @@ _SINCE = {
     CoordinatorKind.SHARE: 6,
 }
 
+_KEYS = {
+    CoordinatorKind.GROUP: "the id of a group",
+    CoordinatorKind.TRANSACTION: "the transactional id",
+    CoordinatorKind.SHARE: "the key of a share partition",
+}
+
 
 class Coordinator:
     """Finds the broker that coordinates `key`, and sends requests to it."""
 
     def __init__(self, cluster: Cluster, key: str, kind: CoordinatorKind, *, shared: bool = False) -> None:
-        self.key = key
+        self.key = checked_name(key, _KEYS[kind])
         self.kind = kind
         self._cluster = cluster
         self._purpose: Hashable = Purpose.GENERAL if shared else self

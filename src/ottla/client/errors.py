@@ -28,6 +28,14 @@ class ConnectionLost(ClientError):
     maybe_applied = True
 
 
+class UnlikeListener(ConnectionLost):
+    """The broker hung up before it answered anything of use, as a listener with another security protocol does."""
+
+
+class NoTls(NotConnected):
+    """The broker hung up during the TLS handshake, as a listener without TLS does."""
+
+
 class RequestTimedOut(ClientError):
     """The broker did not answer in time; the connection is closed, because answers come in order."""
 
@@ -40,8 +48,22 @@ class ProtocolError(ClientError):
     maybe_applied = True
 
 
-class UnsupportedApi(ClientError):
+class LastingError(ClientError):
+    """Another attempt would fail in the same way, so nothing is tried again."""
+
+
+class UnsupportedApi(LastingError):
     """The broker and this client share no version of the API."""
+
+
+class AuthenticationError(LastingError):
+    """One side did not accept the other's identity: wrong credentials, a certificate that is not trusted, security
+    settings that do not fit the listener. As with Kafka it is final: credentials do not become right by themselves.
+    """
+
+
+class LoginRefused(AuthenticationError):
+    """The broker did not accept what the client showed in the exchange of the mechanism: a password, say."""
 
 
 class DeliveryFailed(ClientError):

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from ottla.client.errors import ClientError, UnsupportedApi
+from ottla.client.errors import ClientError, LastingError
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ async def first_of(ways: Iterable[Callable[[], Awaitable[T]]], stagger_ms: int) 
                 number = running.pop(task)
                 try:
                     return task.result()
-                except UnsupportedApi:
+                except LastingError:
                     raise
                 except ClientError as error:
                     failures[number] = error

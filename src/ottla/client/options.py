@@ -7,13 +7,20 @@ Rules:
 
 import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias, cast
 
+from ottla.client.checks import check_numbers, check_texts
 from ottla.client.connection import Address
 from ottla.model import limits
 from ottla.model.hosts import is_host
 
+if TYPE_CHECKING:
+    from ottla.client.security.security import Security
+
+# What `security` of a client may be: Kafka's settings (security.protocol, ssl.*, sasl.*), or what was read from them.
+GivenSecurity: TypeAlias = "Security | Mapping[str, str] | None"
 DEFAULT_PORT = 9092
 _QUICK_LOOKS = 20  # about a second
 
@@ -37,8 +44,23 @@ class ClientOptions:
     retry_backoff_max_ms: int = 1_000
     metadata_max_age_ms: int = 300_000
     max_response_bytes: int = limits.RESPONSE_FRAME_BYTES_MAX
+    security: GivenSecurity = None
     rng: random.Random = field(default_factory=random.Random)
     now_ms: Callable[[], int] = wall_clock_ms
+
+    def __post_init__(self) -> None:
+        check_texts(self, "client_id")
+        check_numbers(self, "connect_timeout_ms", "request_timeout_ms", "api_timeout_ms", "metadata_max_age_ms")
+        check_numbers(self, "retry_backoff_ms", "retry_backoff_max_ms", "max_response_bytes")
+        if self.security is not None:
+            from ottla.client.security.security import as_security
+
+            object.__setattr__(self, "security", as_security(self.security))
+
+    @property
+    def known_security(self) -> "Security | None":
+        """`security` as it was read, None for plaintext."""
+        return cast("Security | None", self.security)
 
     def backoff_ms(self, attempt: int) -> float:
         """Return the time to wait before retry `attempt` (1 is the first): doubling, bounded, with
@@ -54,6 +76,17 @@ class ClientOptions:
         if attempt <= _QUICK_LOOKS:
             return self.retry_backoff_ms * self.rng.uniform(0.4, 0.6)
         return self.backoff_ms(attempt - _QUICK_LOOKS)
+
+
+def options_of(bootstrap: str | Sequence[str | Address] | ClientOptions, security: GivenSecurity) -> ClientOptions:
+    """Return the options for what a client's constructor was given: addresses or options, and `security`."""
+    if not isinstance(bootstrap, ClientOptions):
+        return ClientOptions(parse_bootstrap(bootstrap), security=security)
+    if security is None:
+        return bootstrap
+    if bootstrap.security is not None:
+        raise TypeError("security is given twice: in ClientOptions, and as an argument")
+    return replace(bootstrap, security=security)
 
 
 def parse_bootstrap(text: str | Sequence[str | Address]) -> tuple[Address, ...]:

@@ -12,18 +12,23 @@ Rules:
 
 from __future__ import annotations
 
-import base64
 import http.client
 import json
+import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 from uuid import UUID
 
 from ottla.client.registry_url import parse_registry_url
+from ottla.client.security.registry_settings import RegistrySecurity, registry_security
+from ottla.client.security.secret import Secret
+from ottla.client.security.tls import Tls
+from ottla.client.security.tls_failures import certificate_problem
+from ottla.client.security.web import http_connection
 from ottla.model.limits import (
     REGISTRY_ANSWER_BYTES_MAX,
     REGISTRY_REFERENCES_MAX,
@@ -73,26 +78,34 @@ class RegisteredVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
-    """Addresses and time-outs of the registry. `auth` is `user:password`, `token` a bearer token; `behind_s` is how
-    long an instance may be behind another.
+    """Addresses and time-outs of the registry. `auth` is `user:password`, `token` a bearer token; both may name an
+    environment variable (`env:NAME`) or a file (`file:PATH`). `behind_s` is how long an instance may be behind another.
     """
 
-    urls: tuple[str, ...]
-    auth: str = ""
-    token: str = ""
+    urls: tuple[str, ...] = field(repr=False)  # one may have a password in it
+    auth: str | Secret = field(default="", repr=False)
+    token: str | Secret = field(default="", repr=False)
+    tls: Tls | None = None  # for https; None: the authorities of the operating system
     timeout_s: float = 10.0
     attempts: int = 4
     backoff_s: float = 0.2
     behind_s: float = 1.0
 
     @classmethod
-    def of(cls, urls: str, **more: Any) -> RegistryOptions:
-        """Make options from comma-separated URLs. Raises ValueError if one is invalid."""
+    def of(
+        cls, urls: str, security: RegistrySecurity | Mapping[str, str] | None = None, **more: Any
+    ) -> RegistryOptions:
+        """Make options from comma-separated URLs. `security` are Confluent's settings: basic.auth.*, bearer.auth.*,
+        schema.registry.ssl.*. Raises ValueError if one is invalid.
+        """
         listed = tuple(url.strip().rstrip("/") for url in urls.split(",") if url.strip())
         for url in listed:
             parse_registry_url(url)
         if not listed:
             raise ValueError("no URL of a schema registry is given")
+        if security is not None:
+            read = security if isinstance(security, RegistrySecurity) else registry_security(security)
+            more |= {"auth": read.auth or "", "token": read.token or "", "tls": read.tls}
         return cls(listed, **more)
 
 
@@ -241,6 +254,11 @@ class SchemaRegistry:
                     if error.status not in _TRY_AGAIN:
                         raise
                     failure = error
+                except ssl.SSLCertVerificationError as error:  # it does not become valid by asking again
+                    raise RegistryUnreachable(
+                        f"the schema registry is not trusted: {certificate_problem(error)} "
+                        "(schema.registry.ssl.truststore.location)"
+                    ) from None
                 except (OSError, http.client.HTTPException) as error:
                     failure = error
         if isinstance(failure, RegistryError):
@@ -269,8 +287,7 @@ class SchemaRegistry:
         bound).
         """
         parts = urlsplit(url)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(parts.hostname or "", parts.port, timeout=self.options.timeout_s)
+        connection = http_connection(parts, self.options.timeout_s, self.options.tls)
         try:
             connection.request(method, parts.path + path, body, self._headers(url))
             answer = connection.getresponse()
@@ -283,15 +300,8 @@ class SchemaRegistry:
 
     def _headers(self, url: str) -> dict[str, str]:
         headers = {"Accept": f"{_CONTENT_TYPE}, application/json", "Content-Type": _CONTENT_TYPE}
-        parts = urlsplit(url)
-        auth = self.options.auth
-        if parts.username:
-            auth = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        if auth:
-            headers["Authorization"] = "Basic " + base64.b64encode(auth.encode()).decode()
-        elif self.options.token:
-            headers["Authorization"] = f"Bearer {self.options.token}"
-        return headers
+        security = RegistrySecurity(Secret.of(self.options.auth), Secret.of(self.options.token))
+        return headers | security.headers(urlsplit(url))
 
 
 def _version_path(subject: str, version: int | str) -> str:

@@ -5,6 +5,7 @@ All are immutable except `Topic`, whose list of partitions changes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ottla.cluster.features import FeatureRange
@@ -158,6 +159,16 @@ class Controller(NamedTuple):
     zk_migration_ready: bool = False
 
 
+# What client quotas are set for: types (user, client-id, ip) with a name each, in the order of the types. The name None
+# stands for all that have no quota of their own.
+QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
+
+
+def quota_entity(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
+    """Return the entity of these types and names; if a type is given twice, the last name counts."""
+    return tuple(sorted(dict(parts).items(), key=lambda part: part[0]))
+
+
 class TopicCreated(NamedTuple):
     """Its partitions follow as PartitionsAdded."""
 
@@ -197,6 +208,27 @@ class BrokerChanged(NamedTuple):
     new: Broker | None
 
 
+class AclChanged(NamedTuple):
+    """An access control entry was added, replaced or (new is None) removed."""
+
+    old: journal.AccessControlEntryRecord | None
+    new: journal.AccessControlEntryRecord | None
+
+
+class QuotaChanged(NamedTuple):
+    entity: QuotaEntity
+    key: str
+    value: float | None  # None: the quota was removed
+
+
 Change: TypeAlias = (
-    TopicCreated | TopicDeleted | PartitionsAdded | PartitionChanged | ConfigChanged | FeatureChanged | BrokerChanged
+    TopicCreated
+    | TopicDeleted
+    | PartitionsAdded
+    | PartitionChanged
+    | ConfigChanged
+    | FeatureChanged
+    | BrokerChanged
+    | AclChanged
+    | QuotaChanged
 )

@@ -90,8 +90,12 @@ METADATA_VERSION_NAMES: dict[int, str] = {
     30: "4.3-IV0",
 }
 
+# From this metadata.version on SCRAM credentials can be stored (KIP-900).
+SCRAM = 11
 # From this metadata.version on brokers do not need a new leader epoch when the ISR shrinks.
 NO_BUMP_ON_SHRINK = 12
+# From this metadata.version on delegation tokens can be stored.
+DELEGATION_TOKENS = 14
 # From this metadata.version on the controller knows in which directory a replica lies (KIP-858).
 DIRECTORIES = 17
 # From this metadata.version on eligible leader replicas can be stored (KIP-966).

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ottla.cluster import features
-from ottla.cluster.entities import Broker, Controller, PartitionState, Placed, Topic
+from ottla.cluster.entities import Broker, Controller, PartitionState, Placed, QuotaEntity, Topic
 from ottla.cluster.entry import BODY_AT, MetadataEntry, encode
 from ottla.cluster.registration import list_endpoints, list_features
 from ottla.cluster.state import ClusterState
@@ -49,6 +49,13 @@ def config_entry(resource: Resource, name: str, value: str | None) -> MetadataEn
     return MetadataEntry(
         journal.ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
     )
+
+
+def quota_entry(entity: QuotaEntity, key: str, value: float | None) -> MetadataEntry:
+    """Return the record that sets one quota, or (None) removes it."""
+    quota = journal.ClientQuotaRecord
+    parts = [quota.EntityData(entity_type=type, entity_name=name) for type, name in entity]
+    return MetadataEntry(quota(entity=parts, key=key, value=0.0 if value is None else value, remove=value is None))
 
 
 def partition_entry(topic_id: bytes, state: PartitionState, metadata_version: int) -> MetadataEntry:
@@ -138,11 +145,9 @@ def _topic(topic: Topic, level: int) -> Iterator[MetadataEntry]:
 
 
 def _others(state: ClusterState) -> Iterator[MetadataEntry]:
-    quota = journal.ClientQuotaRecord
     for entity, limits in state.quotas.items():
         for key, value in limits.items():
-            parts = [quota.EntityData(entity_type=type, entity_name=name) for type, name in entity]
-            yield MetadataEntry(quota(entity=parts, key=key, value=value, remove=False))
+            yield quota_entry(entity, key, value)
     if state.producer_ids is not None:
         yield MetadataEntry(state.producer_ids)
     for records in (state.acls, state.scram, state.tokens):

@@ -5,8 +5,8 @@ Rules:
 - A record that does not fit the state (a partition of an unknown topic, an unknown record type) is a damaged journal,
   not a client's mistake: it raises `JournalError` and the node does not start.
 - Records between BeginTransaction and EndTransaction take effect together at the end, or never (KIP-868).
-- What this node does not use yet (ACLs, SCRAM, quotas, delegation tokens) is kept as the records themselves, so that a
-  journal written by a real Kafka loses nothing when we write a snapshot of it.
+- ACLs, SCRAM credentials and delegation tokens are kept as the records themselves, so that a journal written by a real
+  Kafka loses nothing when we write a snapshot of it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ottla.cluster.entities import (
+    AclChanged,
     Broker,
     BrokerChanged,
     Change,
@@ -24,17 +25,22 @@ from ottla.cluster.entities import (
     PartitionChanged,
     PartitionsAdded,
     PartitionState,
+    QuotaChanged,
+    QuotaEntity,
     Topic,
     TopicCreated,
     TopicDeleted,
+    quota_entity,
 )
 from ottla.cluster.features import KRAFT_VERSION, METADATA_VERSION
 from ottla.cluster.partition_index import Index
 from ottla.cluster.registration import endpoints_of, features_of
+from ottla.cluster.token_index import TokenIndex
 from ottla.model.ids import NO_BROKER_EPOCH, BrokerEpoch, PartitionEpoch
 from ottla.model.limits import SHARED_TUPLES_MAX
 from ottla.model.names import collision_key
 from ottla.model.resources import Resource
+from ottla.security.acl_entry import AclEntry
 from ottla.wire.journal import cluster_metadata as journal
 from ottla.wire.message import Data
 
@@ -60,10 +66,12 @@ class ClusterState:
         self.controllers: dict[int, Controller] = {}
         self.next_producer_id = 0
         self.producer_ids: journal.ProducerIdsRecord | None = None
-        self.quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
+        self.quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.acls: dict[bytes, journal.AccessControlEntryRecord] = {}
+        self.acl_ids: dict[AclEntry, bytes] = {}  # the ids of `acls` by their content
         self.scram: dict[tuple[str, int], journal.UserScramCredentialRecord] = {}
         self.tokens: dict[str, journal.DelegationTokenRecord] = {}
+        self.token_index = TokenIndex()
         self.partition_count = 0
         self.index = Index()
         self._shared: dict[tuple[object, ...], tuple[object, ...]] = {}
@@ -102,11 +110,12 @@ class ClusterState:
             new.topics[name] = new.topic_by_id[topic.id] = Topic(name, topic.id, topic.partitions.copy())
         new.configs = {resource: values.copy() for resource, values in self.configs.items()}
         new.quotas = {entity: values.copy() for entity, values in self.quotas.items()}
-        for name in ("colliding", "features", "brokers", "controllers", "acls", "scram", "tokens"):
+        for name in ("colliding", "features", "brokers", "controllers", "acls", "acl_ids", "scram", "tokens"):
             setattr(new, name, getattr(self, name).copy())
         new.next_producer_id, new.producer_ids = self.next_producer_id, self.producer_ids
         new.partition_count = self.partition_count
         new.index = self.index.copy()
+        new.token_index = self.token_index.copy()
         new._shared = self._shared  # a cache of equal tuples is valid for both
         new._early = {topic_id: early.copy() for topic_id, early in self._early.items()}
         new._transaction = None if self._transaction is None else self._transaction.copy()
@@ -406,26 +415,34 @@ class ClusterState:
         )
         return _NOTHING
 
-    # --- records without effect in Ottla so far; they are kept for snapshots
-    # ---------------------------------------------
+    # --- access control
+
+    def _acl(self, record: journal.AccessControlEntryRecord) -> Sequence[Change]:
+        old = self._forget_acl(record.id)
+        self.acls[record.id] = record
+        self.acl_ids[AclEntry.of(record)] = record.id
+        return (AclChanged(old, record),)
+
+    def _remove_acl(self, record: journal.RemoveAccessControlEntryRecord) -> Sequence[Change]:
+        return (AclChanged(self._forget_acl(record.id), None),)
+
+    def _forget_acl(self, id: bytes) -> journal.AccessControlEntryRecord | None:
+        old = self.acls.pop(id, None)
+        if old is not None and self.acl_ids.get(AclEntry.of(old)) == id:
+            del self.acl_ids[AclEntry.of(old)]
+        return old
+
+    # --- quotas and credentials
 
     def _quota(self, record: journal.ClientQuotaRecord) -> Sequence[Change]:
-        entity = tuple(sorted(((part.entity_type, part.entity_name) for part in record.entity), key=repr))
+        entity = quota_entity((part.entity_type, part.entity_name) for part in record.entity)
         if not record.remove:
             self.quotas.setdefault(entity, {})[record.key] = record.value
         elif entity in self.quotas:
             self.quotas[entity].pop(record.key, None)
             if not self.quotas[entity]:
                 del self.quotas[entity]
-        return _NOTHING
-
-    def _acl(self, record: journal.AccessControlEntryRecord) -> Sequence[Change]:
-        self.acls[record.id] = record
-        return _NOTHING
-
-    def _remove_acl(self, record: journal.RemoveAccessControlEntryRecord) -> Sequence[Change]:
-        self.acls.pop(record.id, None)
-        return _NOTHING
+        return (QuotaChanged(entity, record.key, None if record.remove else record.value),)
 
     def _scram(self, record: journal.UserScramCredentialRecord) -> Sequence[Change]:
         self.scram[record.name, record.mechanism] = record
@@ -437,10 +454,12 @@ class ClusterState:
 
     def _token(self, record: journal.DelegationTokenRecord) -> Sequence[Change]:
         self.tokens[record.token_id] = record
+        self.token_index.put(record.token_id, record.owner)
         return _NOTHING
 
     def _remove_token(self, record: journal.RemoveDelegationTokenRecord) -> Sequence[Change]:
         self.tokens.pop(record.token_id, None)
+        self.token_index.remove(record.token_id)
         return _NOTHING
 
 

@@ -20,6 +20,10 @@ def _unknown_offset() -> int:
     raise AssertionError("this view is of no journal")
 
 
+def _unknown_time() -> int:
+    raise AssertionError("this view has no clock")
+
+
 class MetadataQuorum(Protocol):
     """What commands may know of the quorum that keeps the journal."""
 
@@ -47,6 +51,8 @@ class Alone:
 class MetadataView:
     """The state, this node's current configuration (for its defaults), a source of random ids, the offset of the next
     record, the brokers' sessions, and the quorum that keeps the journal.
+
+    The time of day is for times that are stored: the `now_ms` of decisions only measures intervals.
     """
 
     state: ClusterState
@@ -56,6 +62,7 @@ class MetadataView:
     next_offset: Callable[[], int] = _unknown_offset
     sessions: BrokerSessions = field(default_factory=BrokerSessions)
     quorum: MetadataQuorum = field(default_factory=Alone)
+    time_of_day_ms: Callable[[], int] = _unknown_time
 
     @property
     def defaults(self) -> Config:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ottla.model.section import Section, merged
 from ottla.model.setting import Setting
+from ottla.model.settings.authorizer import authorizer
 from ottla.model.settings.cleaner import cleaner
 from ottla.model.settings.controller import controller
 from ottla.model.settings.groups import groups
@@ -19,7 +20,9 @@ from ottla.model.settings.replication import replication
 from ottla.model.settings.sasl import sasl
 from ottla.model.settings.security import security
 from ottla.model.settings.share import share
+from ottla.model.settings.tenants import tenants
 from ottla.model.settings.tiered import tiered
+from ottla.model.settings.topic_policy import topic_policy
 from ottla.model.settings.transactions import transactions
 
 # In the order the documentation shows them.
@@ -29,11 +32,14 @@ BROKER_SECTIONS: Final[tuple[Section, ...]] = (
     log,
     cleaner,
     own,
+    tenants,
+    topic_policy,
     replication,
     controller,
     groups,
     share,
     transactions,
+    authorizer,
     security,
     sasl,
     metrics,

@@ -16,7 +16,9 @@ from ottla.model.setting import REQUIRED, Setting
 
 T = TypeVar("T")
 
-_LISTENER_PREFIX = "listener.name."
+LISTENER_PREFIX = "listener.name."
+# Separates the name of a setting from the tenant or prefix that it is set for (`model/tenancy/scoped.py`).
+SCOPE_MARK = "@"
 # Settings with these prefixes belong to plug-ins that Ottla does not know.
 _FOREIGN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
 
@@ -109,16 +111,20 @@ def base_name(name: str) -> str | None:
 
     The name alone does not show whether a part is the mechanism, so `declared` tries both readings.
     """
-    if not name.startswith(_LISTENER_PREFIX):
+    if not name.startswith(LISTENER_PREFIX):
         return None
-    _, _, rest = name[len(_LISTENER_PREFIX) :].partition(".")
+    _, _, rest = name[len(LISTENER_PREFIX) :].partition(".")
     return rest or None
 
 
 def declared(name: str, settings: Mapping[str, Setting[Any]]) -> Setting[Any] | None:
-    """Find the declaration of a setting by its name, also with a listener (and mechanism) prefix."""
+    """Find the declaration of a setting by its name, also with a listener (and mechanism) prefix, or for one scope."""
     if name in settings:
         return settings[name]
+    whole, at, _ = name.partition(SCOPE_MARK)
+    if at:
+        scoped = settings.get(whole)
+        return scoped if scoped is not None and scoped.scope is not None else None
     rest = base_name(name)
     if rest is None:
         return None

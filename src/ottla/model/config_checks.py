@@ -17,6 +17,7 @@ from ottla.model.group_settings import GROUP_SETTINGS
 from ottla.model.node_config import NodeConfig
 from ottla.model.setting import Dynamic, Setting
 from ottla.model.settings.tiered import REMOTE_LOG_STORAGE_SYSTEM_ENABLE
+from ottla.model.tenancy.scoped import check_scope
 from ottla.model.topic_settings import TOPIC_SETTINGS
 from ottla.model.validators import invalid
 
@@ -159,6 +160,7 @@ def check_broker_change(changes: Mapping[str, str | None], *, per_broker: bool) 
         setting = declared(name, BROKER_SETTINGS)
         if setting is not None and text is not None:
             try:
+                check_scope(setting, name)
                 setting.parse(text)
             except ApiError as error:
                 raise ApiError(ErrorCode.INVALID_REQUEST, error.message) from None

@@ -73,7 +73,7 @@ def describe_client_metrics(
 def describe_broker(node: NodeConfig, wanted: Wanted = None) -> Iterator[DescribedConfig]:
     """Describe this broker: every public setting, and every other setting that has a value."""
     texts = {**node.static, **node.dynamic_default, **node.dynamic_broker}
-    public = [setting.name for setting in BROKER_SETTINGS.values() if not setting.internal]
+    public = [each.name for each in BROKER_SETTINGS.values() if not (each.internal or each.of_plugin)]
     for name in dict.fromkeys([*public, *texts]):
         if wanted is None or name in wanted:
             known = BROKER_SETTINGS.get(name)
@@ -114,13 +114,19 @@ def _entry(
     return DescribedConfig(setting.name, shown, source, False, setting.sensitive, setting.kind, inherited, setting.doc)
 
 
-def _broker_entry(name: str, value: str | None, synonyms: tuple[SynonymValue, ...]) -> DescribedConfig:
+def _described(name: str) -> Setting[object] | None:
+    """Return the broker setting with this name, if it is one that DescribeConfigs knows."""
     setting = declared(name, BROKER_SETTINGS)
+    return None if setting is None or setting.of_plugin else setting
+
+
+def _broker_entry(name: str, value: str | None, synonyms: tuple[SynonymValue, ...]) -> DescribedConfig:
+    setting = _described(name)
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
     if setting is None:
         # Unknown settings are hidden, because they might be secrets.
         return DescribedConfig(name, None, source, True, True, SettingKind.UNKNOWN, synonyms, None)
-    read_only = name != setting.name or setting.dynamic is Dynamic.READ_ONLY
+    read_only = (name != setting.name and setting.scope is None) or setting.dynamic is Dynamic.READ_ONLY
     shown = None if setting.sensitive else value
     doc = setting.doc if name == setting.name else None
     return DescribedConfig(name, shown, source, read_only, setting.sensitive, setting.kind, synonyms, doc)
@@ -128,7 +134,7 @@ def _broker_entry(name: str, value: str | None, synonyms: tuple[SynonymValue, ..
 
 def _broker_values(node: NodeConfig, name: str) -> tuple[SynonymValue, ...]:
     """List all values given under a broker setting's names, in order of precedence, from the setting's own name on."""
-    setting = declared(name, BROKER_SETTINGS)
+    setting = _described(name)
     sensitive = setting is None or setting.sensitive
     if setting is None or (setting.name == name and not setting.synonyms):
         names: tuple[str, ...] = (name,)
@@ -142,7 +148,8 @@ def _broker_values(node: NodeConfig, name: str) -> tuple[SynonymValue, ...]:
     ):
         found += [SynonymValue(n, None if sensitive else values[n], source) for n in names if n in values]
     for n in names:
-        default = BROKER_SETTINGS[n].render(BROKER_SETTINGS[n].default) if n in BROKER_SETTINGS else None
+        known = BROKER_SETTINGS.get(n)
+        default = None if known is None or known.of_plugin else known.render(known.default)
         if default is not None:
             found.append(SynonymValue(n, None if sensitive else default, ConfigSource.DEFAULT))
     # Kafka drops the entries before the setting's own name: `log.retention.ms` does not list a `log.retention.hours`

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ottla.model.section import Section
 from ottla.model.setting import Setting
 from ottla.model.settings import groups, share
-from ottla.model.validators import OneOf, ShareOffsetReset, at_least
+from ottla.model.validators import DeadLetterTopic, OneOf, ShareOffsetReset, at_least
 
 group = Section("Groups", "Set per group; without a value of its own a group follows the broker setting named here.")
 
@@ -140,6 +140,7 @@ SHARE_DLQ_TOPIC = group.text(
     "ottla.share.dlq.topic",
     "",
     "Topic that gets the records which are rejected or reach the delivery limit. Empty: they are given up.",
+    valid=DeadLetterTopic(),
 )
 SHARE_DELAYED_DELIVERY_ENABLE = group.boolean(
     "ottla.share.delayed.delivery.enable",

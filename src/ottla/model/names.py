@@ -14,6 +14,8 @@ CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
+AUDIT_TOPIC = "__ottla_audit"
+SCHEMAS_TOPIC = "_schemas"
 # This is the order in which they are listed. Metadata does not show `__cluster_metadata`.
 INTERNAL_TOPICS = (CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_STATE_TOPIC)
 
@@ -45,11 +47,13 @@ def collision_key(name: str) -> str:
     return name.replace(".", "_")
 
 
-def collides(first: str, second: str) -> bool:
-    """Say whether the two topics would share metric names."""
-    return collision_key(first) == collision_key(second)
-
-
 def is_internal(topic: str) -> bool:
     """Say whether this is an internal topic (Metadata marks it, so that clients do not delete it by accident)."""
     return topic in INTERNAL_TOPICS
+
+
+def is_reserved(topic: str) -> bool:
+    """Say whether the topic, or its name, is for records of servers themselves. No setting of a client may make the
+    broker write its records there.
+    """
+    return topic.startswith("__") or topic == SCHEMAS_TOPIC

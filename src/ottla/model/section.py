@@ -16,7 +16,7 @@ that reads each of them.
 from collections.abc import Iterable
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from ottla.model.setting import Dynamic, Importance, Required, Setting, SettingKind, millis_per_unit
+from ottla.model.setting import Dynamic, Importance, Required, Setting, SettingKind, SettingScope, millis_per_unit
 from ottla.model.validators import Validator
 
 T = TypeVar("T")
@@ -35,6 +35,8 @@ class Options(TypedDict, total=False):
     dynamic: Dynamic
     synonyms: tuple[str, ...]
     internal: bool
+    of_plugin: bool
+    scope: SettingScope
     no_effect: str
 
 
@@ -133,6 +135,8 @@ class Section:
             dynamic=options.get("dynamic", Dynamic.READ_ONLY),
             synonyms=options.get("synonyms", ()),
             internal=options.get("internal", False),
+            of_plugin=options.get("of_plugin", False),
+            scope=options.get("scope"),
             no_effect=options.get("no_effect", self._no_effect),
         )
         return self._keep(setting)

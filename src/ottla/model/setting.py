@@ -52,6 +52,13 @@ class Dynamic(Enum):
     CLUSTER_WIDE = "cluster-wide"
 
 
+class SettingScope(Enum):
+    """What may have a value of its own for a setting, under the name `<setting>@<tenant>` or `<setting>@<prefix>`."""
+
+    TENANT = "tenant"
+    TOPIC_PREFIX = "prefix of topics"
+
+
 class Required(Enum):
     """Marks a setting without a default."""
 
@@ -59,6 +66,8 @@ class Required(Enum):
 
 
 REQUIRED: Final = Required.REQUIRED
+# The value of a setting that bounds nothing.
+UNLIMITED: Final = -1
 # The `no_effect` reason of a setting whose feature does not exist yet.
 NOT_YET: Final = "not yet"
 
@@ -82,6 +91,8 @@ class Setting(Generic[T_co]):
     dynamic: Dynamic = Dynamic.READ_ONLY
     synonyms: tuple[str, ...] = ()  # broker settings: names with the same meaning, in order of precedence
     internal: bool = False  # DescribeConfigs lists it only when it has been set
+    of_plugin: bool = False  # a plugin reads it in Kafka, so DescribeConfigs treats it like an unknown setting
+    scope: SettingScope | None = None  # what may have a value of its own (`model/tenancy/scoped.py`)
     no_effect: str | None = None  # why a value changes nothing (`NOT_YET` or a sentence); None: it has an effect
     # For settings of topics and groups:
     follows: "tuple[Setting[T_co | None], ...]" = ()  # broker settings it falls back to, in order of precedence

@@ -7,10 +7,14 @@ the first, so that an operator can correct the file at once.
 from collections.abc import Iterator
 
 from ottla.model import group_settings
+from ottla.model.broker_settings import BROKER_SETTINGS
+from ottla.model.config import SCOPE_MARK, declared
+from ottla.model.errors import ApiError
 from ottla.model.limits import MIB
 from ottla.model.node_config import NodeConfig
 from ottla.model.setting import Setting
 from ottla.model.settings import cleaner, groups, log, network, node, replication
+from ottla.model.tenancy.scoped import check_scope
 from ottla.model.topic_settings import RETENTION_MS, SEGMENT_JITTER_MS, SEGMENT_MS
 
 # Group settings whose broker default must lie between the bounds for groups.
@@ -26,7 +30,13 @@ _BOUNDED: tuple[Setting[int], ...] = (
 
 def start_problems(config: NodeConfig) -> list[str]:
     """List the contradictions in a broker's configuration; empty if the broker may start."""
-    return [*_node_problems(config), *_log_problems(config), *_network_problems(config), *_group_problems(config)]
+    return [
+        *_node_problems(config),
+        *_log_problems(config),
+        *_network_problems(config),
+        *_group_problems(config),
+        *_scoped_problems(config),
+    ]
 
 
 def _node_problems(config: NodeConfig) -> Iterator[str]:
@@ -82,3 +92,20 @@ def _group_problems(config: NodeConfig) -> Iterator[str]:
             yield f"{value.name} must be less than or equal to {high.name}"
     if not 0 <= broker[groups.OFFSETS_TOPIC_COMPRESSION_CODEC] <= 4:
         yield f"Unknown compression type id: {broker[groups.OFFSETS_TOPIC_COMPRESSION_CODEC]}"
+
+
+def _scoped_problems(config: NodeConfig) -> Iterator[str]:
+    """Values for one tenant or prefix: only names without `@` are parsed with the file."""
+    for name, text in config.static.items():
+        setting = declared(name, BROKER_SETTINGS)
+        if setting is not None and SCOPE_MARK in name:
+            try:
+                check_scope(setting, name)
+                setting.parse(text)
+            except ApiError as error:
+                yield error.text
+            else:
+                yield (
+                    f"{name} has no effect in a properties file: limits of one tenant or prefix belong to the whole "
+                    f"cluster: `ottla config set broker default {name}={text}`"
+                )

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ottla.model.section import Section
 from ottla.model.setting import NOT_YET, Setting
 from ottla.model.settings import cleaner, log, own, replication, tiered
-from ottla.model.validators import OneOf, ThrottledReplicas, at_least
+from ottla.model.validators import DeadLetterTopic, OneOf, ThrottledReplicas, at_least
 
 topic = Section("Topics", "Set per topic; without a value of its own a topic follows the broker setting named here.")
 
@@ -127,7 +127,10 @@ OTTLA_SCHEMA_VALIDATION_SUBJECT = topic.text(
     valid=OneOf(("topic", "any")),
 )
 OTTLA_SCHEMA_VALIDATION_DLQ = topic.text(
-    "ottla.schema.validation.dlq", "", "The dead-letter topic; without one, the topic's name with .dlq behind it."
+    "ottla.schema.validation.dlq",
+    "",
+    "The dead-letter topic; without one, the topic's name with .dlq behind it.",
+    valid=DeadLetterTopic(),
 )
 
 TOPIC_SETTINGS: Final[dict[str, Setting[Any]]] = topic.settings

@@ -8,6 +8,8 @@ short form that the generated documentation shows.
 import re
 from typing import Any, NamedTuple, Protocol
 
+from ottla.model.names import is_reserved, topic_name_problem
+
 
 def invalid(name: str, shown: object, problem: str) -> str:
     """Return the message for a problem with a value, in Kafka's form."""
@@ -102,6 +104,38 @@ class NonEmpty(NamedTuple):
 
     def __call__(self, name: str, value: Any, /) -> str | None:
         return invalid(name, value, "String must be non-empty") if not value else None
+
+
+class Regex(NamedTuple):
+    """A regular expression in RE2's syntax; empty for none."""
+
+    bounds: str = "a regular expression (RE2), or empty"
+
+    def __call__(self, name: str, value: str, /) -> str | None:
+        if not value:
+            return None
+        from ottla.model.re2.match import pattern_of  # few nodes need it
+        from ottla.model.re2.nodes import RegexError
+
+        try:
+            pattern_of(value)
+        except RegexError as error:
+            return invalid(name, value, f"it is no regular expression: {error}")
+        return None
+
+
+class DeadLetterTopic(NamedTuple):
+    """The name of a topic that may take dead letters: any but `_schemas` and those that begin with `__`; empty
+    for none.
+    """
+
+    bounds: str = "the name of a topic, or empty"
+
+    def __call__(self, name: str, value: str, /) -> str | None:
+        if not value:
+            return None
+        problem = "internal topics take no dead letters" if is_reserved(value) else topic_name_problem(value)
+        return None if problem is None else invalid(name, value, f"Topic name is invalid: {problem}")
 
 
 class GzipLevel(NamedTuple):

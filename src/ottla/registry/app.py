@@ -3,6 +3,8 @@
 The request's `Accept` header decides the media type of the answer: one of Confluent's two, or plain JSON; the first if
 there is no preference, 406 if it accepts none of them. Bodies are accepted in all three (and as
 `application/octet-stream`).
+
+Each request passes the gate first (`registry/security`), and then needs the right that its route declares.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ from ottla.registry.errors import EXPECTED, BadRequest, answer_of
 from ottla.registry.port import RegistryStorePort
 from ottla.registry.routes import paths, table
 from ottla.registry.routes.call import Call, EncodedAnswer, ForwardedAnswer, PlainText
+from ottla.registry.security.audit import RegistryAudit
+from ottla.registry.security.gate import RegistryGate
+from ottla.registry.security.subject_rights import EVERYTHING
 from ottla.web.answers import REGISTRY_JSON, REGISTRY_MEDIA_TYPES, error_answer, json_answer, media_type_for
 
 log = logging.getLogger(__name__)
@@ -32,15 +37,17 @@ _ALWAYS = {
 }
 
 
-def build(store: RegistryStorePort) -> ASGIApp:
-    """Return the application over a store."""
+def build(store: RegistryStorePort, gate: RegistryGate | None = None, audit: RegistryAudit | None = None) -> ASGIApp:
+    """Return the application over a store. Without a gate everybody may do everything."""
     table.load()
-    return _App(store)
+    return _App(store, gate, audit)
 
 
 class _App:
-    def __init__(self, store: RegistryStorePort) -> None:
+    def __init__(self, store: RegistryStorePort, gate: RegistryGate | None, audit: RegistryAudit | None) -> None:
         self._store = store
+        self._gate = gate
+        self._audit = audit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -59,12 +66,15 @@ class _App:
         except ForwardedAnswer as forwarded:
             return forwarded.response
         except EXPECTED as error:
+            if self._audit is not None:
+                self._audit.note_refusal(request, error)
             return answer_of(error, media_type or REGISTRY_JSON)
         except Exception:
             log.exception("%s %s failed", request.method, request.url.path)
             return error_answer(500, "Internal Server Error", media_type=media_type or REGISTRY_JSON)
 
     async def _handle(self, request: Request) -> Any:
+        rights = EVERYTHING if self._gate is None else await self._gate.rights_of(request)
         raw = request.scope.get("raw_path") or request.scope["path"].encode()
         segments, query = paths.in_context(
             paths.segments_of(raw.partition(b"?")[0]), paths.query_of(request.scope["query_string"])
@@ -74,7 +84,11 @@ class _App:
         found = table.find(request.method, segments)
         if request.method in ("POST", "PUT"):
             _check_content(request)
-        return await found.handler(Call(request, self._store, found.params, query))
+        rights.check(found.right, found.params.get("subject", ""))
+        if self._audit is not None:
+            named = [*found.params.values(), *(f"{name}={value}" for name in query for value in query[name])]
+            self._audit.note_allowed(request, found.right, found.pattern, named)
+        return await found.handler(Call(request, self._store, found.params, query, rights))
 
 
 def _check_content(request: Request) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from ottla.model import limits
 from ottla.registry.port import ForwardFailed, NotLeader, Unavailable
+from ottla.registry.security.refusals import Forbidden, TooBusy, Unauthorized
 from ottla.schemas.registry.refusal import RegistryRefusal
 from ottla.web.answers import error_answer
 
@@ -19,7 +21,7 @@ class BadRequest(Exception):
 
 
 # The exceptions that become an error answer.
-EXPECTED = (BadRequest, RegistryRefusal, NotLeader, Unavailable, ForwardFailed)
+EXPECTED = (BadRequest, RegistryRefusal, NotLeader, Unavailable, ForwardFailed, Unauthorized, Forbidden, TooBusy)
 
 
 def answer_of(error: Exception, media_type: str) -> Response:
@@ -29,6 +31,17 @@ def answer_of(error: Exception, media_type: str) -> Response:
             return error_answer(error.code, error.message, media_type=media_type)
         case RegistryRefusal():
             return error_answer(error.code, error.message, status=error.status, media_type=media_type)
+        case Unauthorized():
+            answer = error_answer(40101, "User authentication failed", media_type=media_type)
+            for challenge in error.challenges:
+                answer.headers.append("www-authenticate", challenge)
+            return answer
+        case Forbidden():
+            return error_answer(40301, str(error), media_type=media_type)
+        case TooBusy():
+            answer = error_answer(503, "Too many users are being authenticated; try again", media_type=media_type)
+            answer.headers["retry-after"] = str(limits.PASSWORD_RETRY_AFTER_S)
+            return answer
         case Unavailable() if error.timed_out:
             return error_answer(50002, str(error), media_type=media_type)
         case Unavailable():

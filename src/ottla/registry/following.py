@@ -26,6 +26,8 @@ from ottla.registry.forward import (
 )
 from ottla.registry.leader import RegistryElection
 from ottla.registry.port import ForwardFailed, NotLeader
+from ottla.registry.security.caller import caller_of
+from ottla.registry.security.instances import Instances, target_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -45,22 +47,21 @@ class Following:
         peers: tuple[str, ...],
         timeout_ms: int,
         backoff_ms: Callable[[int], float],
+        instances: Instances,
     ) -> None:
         self._election = election
         self._is_announced = is_announced
         self._peers = peers
         self._timeout_ms = timeout_ms
         self._backoff_ms = backoff_ms
-        self._forwarding = RegistryForwarding()
+        self._forwarding = RegistryForwarding(instances)
 
     async def forward(self, request: Request) -> ForwardedReply:
         """Return the leader's answer. Raises ForwardFailed, NotLeader(None)."""
         if FORWARD_HEADER.lower() in request.headers:
             raise ForwardFailed("this instance is not the leader either")
-        query = request.scope["query_string"].decode("ascii")
-        target = request.scope["raw_path"].decode("ascii") + (f"?{query}" if query else "")
         headers = {name: value for name, value in request.headers.items() if name in SENT_ON}
-        call = ForwardedCall(request.method, target, headers, await request.body())
+        call = ForwardedCall(request.method, target_of(request), headers, await request.body(), caller_of(request))
         try:
             async with asyncio.timeout(2 * self._timeout_ms / 1000):
                 return await self._ask(call)

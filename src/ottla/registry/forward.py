@@ -4,7 +4,8 @@ Rules:
 - A forwarded request is marked (`X-Forward`), and an instance that gets one and is not the leader refuses it: no loops.
 - `following` chooses the target. Even so, the answer is not trusted: its length and its time are bounded, redirects are
   not followed, and only JSON is passed on.
-- Credentials of the client are not sent: a registry does not need them, and no other server must get them.
+- Credentials of the client are not sent: no other server must get them. Who the client is, and that this instance says
+  so, is in headers of their own (`security/instances`), made anew for each attempt.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from urllib.parse import urlsplit
 
 import h11
 
+from ottla.client.errors import AuthenticationError
+from ottla.client.security.context import context_in_thread
+from ottla.client.security.tls import Tls
 from ottla.model import limits
+from ottla.registry.security.caller import Caller
+from ottla.registry.security.forward_seal import SealedRequest
+from ottla.registry.security.instances import Instances
 
 FORWARD_HEADER = "X-Forward"
 SENT_ON = ("accept", "content-type")
@@ -32,6 +39,7 @@ class ForwardedCall(NamedTuple):
     target: str
     headers: Mapping[str, str]
     body: bytes
+    caller: Caller | None = None  # None: clients are not asked who they are
 
 
 class ForwardedReply(NamedTuple):
@@ -57,13 +65,16 @@ class StrangeAnswer(Exception):
 class RegistryForwarding:
     """Sends requests to other registries, a bounded number at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, instances: Instances) -> None:
+        self._instances = instances
         self._turns = asyncio.Semaphore(limits.FORWARDED_REQUESTS_MAX)
 
     async def send(self, url: str, call: ForwardedCall, timeout_s: float) -> ForwardedReply:
-        """Send a request and return the answer. Raises NotForwarded and StrangeAnswer."""
+        """Send a request and return the answer. Raises NotForwarded, StrangeAnswer and ForwardFailed."""
         async with self._turns:
-            reader, writer = await _connect(url, timeout_s)
+            told = self._instances.headers(SealedRequest(url, call.method, call.target, call.body), call.caller)
+            call = call._replace(headers={**call.headers, **told})
+            reader, writer = await _connect(url, timeout_s, self._instances.tls)
             try:
                 async with asyncio.timeout(timeout_s):
                     return await _exchange(reader, writer, urlsplit(url).netloc, call)
@@ -77,13 +88,16 @@ class RegistryForwarding:
                 writer.transport.abort()
 
 
-async def _connect(url: str, timeout_s: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(url: str, timeout_s: float, tls: Tls | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     to = urlsplit(url)
     secure = to.scheme == "https"
     port = to.port or (443 if secure else 80)
     try:
+        context = await context_in_thread(tls or Tls()) if secure else None
         async with asyncio.timeout(min(_CONNECT_TIMEOUT_S, timeout_s)):
-            return await asyncio.open_connection(to.hostname, port, ssl=True if secure else None, limit=_READ_BYTES)
+            return await asyncio.open_connection(to.hostname, port, ssl=context, limit=_READ_BYTES)
+    except AuthenticationError as error:
+        raise NotForwarded(f"{url} cannot be reached: {error}", maybe_applied=False) from None
     except OSError as error:  # a timeout is an OSError
         raise NotForwarded(f"{url} cannot be reached: {error}", maybe_applied=False) from None
 

@@ -21,7 +21,8 @@ from typing import NamedTuple, NoReturn
 
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator, CoordinatorKind, call_once
-from ottla.client.errors import ClientError, check, error_code
+from ottla.client.errors import AuthenticationError, ClientError, check, error_code
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.registry.identity import (
     PROTOCOL,
@@ -141,6 +142,11 @@ class RegistryElection:
                     self._refuse()
                     return
                 tries += 1
+                if isinstance(error, AuthenticationError):
+                    if looked:  # otherwise the store fails with the same error, and this instance ends
+                        log.warning("group %s: %s", self._options.group_id, error)
+                    await asyncio.sleep(limits.REGISTRY_LOGIN_PAUSE_S)
+                    continue
                 is_defect = not isinstance(error, ApiError | ClientError)
                 log.warning("group %s: %s", self._options.group_id, error, exc_info=is_defect)
                 await asyncio.sleep(self._cluster.options.backoff_ms(tries) / 1000)

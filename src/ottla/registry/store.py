@@ -30,13 +30,14 @@ from starlette.responses import Response
 
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.fetching import ConsumedRecord
-from ottla.client.errors import ClientError, ProducerFenced
+from ottla.client.errors import AuthenticationError, ClientError, ProducerFenced
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.version import VERSION
 from ottla.registry.following import Following
 from ottla.registry.leader import RegistryElection
 from ottla.registry.port import About, NotLeader, Unavailable
 from ottla.registry.schema_threads import SchemaThreads
+from ottla.registry.security.instances import Instances
 from ottla.registry.tail import ReadAnew, Tail, Unreadable
 from ottla.registry.topic import WrongTopic, ensure_topic
 from ottla.registry.writer import RegistryWriter
@@ -86,7 +87,14 @@ class _Written:
 class TopicStore:
     """The `RegistryStorePort` of a running instance."""
 
-    def __init__(self, cluster: Cluster, election: RegistryElection, group_id: str, options: StoreOptions) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        election: RegistryElection,
+        group_id: str,
+        options: StoreOptions,
+        instances: Instances,
+    ) -> None:
         self._cluster = cluster
         self._election = election
         self._group_id = group_id
@@ -97,7 +105,7 @@ class TopicStore:
         self._applied = 0  # counts records, to detect changes
         self._tail = Tail(cluster, options.topic, self._begin, self._apply, self._threads.change)
         self._following = Following(
-            election, self._is_announced, options.peers, options.timeout_ms, cluster.options.backoff_ms
+            election, self._is_announced, options.peers, options.timeout_ms, cluster.options.backoff_ms, instances
         )
         self._lock = asyncio.Lock()
         self._writer: RegistryWriter | None = None
@@ -105,7 +113,9 @@ class TopicStore:
         self._void = 0  # number of the last verdict for this instance that was proved wrong
         self._pending: _Written | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._looked = asyncio.Event()  # the topic was read, or found unsuitable
+        # The topic was read or found unsuitable, or the login to the cluster was refused.
+        self._looked = asyncio.Event()
+        self._refusal: AuthenticationError | None = None
         self._trouble = "the registry is still reading its topic"
 
     # --- life ---------------------------------------------------------------------------------------------------
@@ -123,8 +133,12 @@ class TopicStore:
         self._threads.close()
 
     async def loaded(self) -> None:
-        """Wait until the log was read once. Raises WrongTopic if the topic is unsuitable for a registry."""
+        """Wait until the log was read once. Raises WrongTopic if the topic is unsuitable for a registry, and
+        AuthenticationError if the cluster refuses the login of this instance.
+        """
         await self._looked.wait()
+        if self._refusal is not None:
+            raise self._refusal
         if self._tail.state is None:
             raise WrongTopic(self._trouble)
 
@@ -146,6 +160,10 @@ class TopicStore:
                 self._trouble = str(wrong)
                 self._looked.set()
                 await asyncio.sleep(_RECHECK_S)
+            except AuthenticationError as refused:  # final: another attempt would use the same password
+                self._refusal, self._trouble = refused, str(refused)
+                self._looked.set()
+                return
             except (ApiError, ClientError) as error:
                 tries += 1
                 self._trouble = f"the broker cannot be asked for {self._options.topic}: {error}"

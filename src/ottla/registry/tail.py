@@ -37,7 +37,7 @@ from ottla.client.consumer.fetching import (
     decode_batch,
 )
 from ottla.client.consumer.offsets import EARLIEST, LATEST, resolve
-from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange
+from ottla.client.errors import AuthenticationError, ClientError, LogTruncated, OffsetOutOfRange
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, LeaderEpoch, TopicPartition
@@ -170,12 +170,12 @@ class Tail(Generic[S]):
             except Exception as error:  # reading must go on after any error, or callers would wait for ever
                 is_defect = not isinstance(error, ApiError | ClientError)
                 log.error("%s is read again from the start: %s", self._partition.topic, error, exc_info=is_defect)
-                await self._pause()
+                await self._pause(limits.REGISTRY_LOGIN_PAUSE_S if isinstance(error, AuthenticationError) else 0.0)
 
-    async def _pause(self) -> None:
+    async def _pause(self, least_s: float = 0.0) -> None:
         self._tries += 1
         self._cluster.metadata.mark_stale(self._partition.topic)
-        await asyncio.sleep(self._cluster.options.backoff_ms(self._tries) / 1000)
+        await asyncio.sleep(max(self._cluster.options.backoff_ms(self._tries) / 1000, least_s))
 
     async def _stumble(self, unfit: _Unfit) -> None:
         """Handle a record that could not be applied: read again at once, in case it was chance; the second time,

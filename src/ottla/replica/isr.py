@@ -127,6 +127,20 @@ class InSync:
                 if heard_ms > follower.fetched_ms:
                     follower.fetched(end, end, heard_ms)
 
+    @property
+    def last_heard_ms(self) -> int:
+        """When a follower last fetched; 0 if none has."""
+        return max((follower.fetched_ms for follower in self.followers.values()), default=0)
+
+    def lowest_log_start(self, own: int, others: OtherBrokers) -> int:
+        """Return the lowest log start of this replica, whose own is given, and of all whose brokers are alive."""
+        starts = (
+            follower.log_start
+            for broker_id, follower in self.followers.items()
+            if follower.log_start < own and others.broker_epoch(broker_id) is not None
+        )
+        return min(starts, default=own)
+
     def high_watermark(self, own_end: int, end: int, min_isr: int, others: OtherBrokers, now_ms: int) -> int:
         """Return the offset below which every replica that counts has every record; -1 if it must not move."""
         if len(self.isr) < self.effective_min(min_isr):

@@ -278,8 +278,7 @@ class Partition(Readable):
 
     def _when_last_heard(self) -> int:
         """Return when a follower last fetched, as the time to judge by where the caller gives none."""
-        followers = self.in_sync.followers.values() if self.in_sync is not None else ()
-        return max((follower.fetched_ms for follower in followers), default=0)
+        return 0 if self.in_sync is None else self.in_sync.last_heard_ms
 
     @property
     def needs_sync(self) -> bool:
@@ -336,12 +335,8 @@ class Partition(Readable):
     @property
     def low_watermark(self) -> int:
         """The lowest log start of all replicas whose brokers are alive."""
-        lowest = self.log.log_start_offset
-        if self.in_sync is not None:
-            for broker_id, follower in self.in_sync.followers.items():
-                if follower.log_start < lowest and self.neighbours.broker_epoch(broker_id) is not None:
-                    lowest = follower.log_start
-        return lowest
+        own = self.log.log_start_offset
+        return own if self.in_sync is None else self.in_sync.lowest_log_start(own, self.neighbours)
 
     # --- the leader's followers
 

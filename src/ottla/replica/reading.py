@@ -53,6 +53,7 @@ class Readable:
         "is_leader",
         "leader_epoch",
         "log",
+        "received_bytes",
         "sent_bytes",
         "topic",
     )
@@ -65,6 +66,7 @@ class Readable:
         self.is_leader = False
         self.epoch_start = -1  # where the log ended when this node began to lead
         self.high_watermark = log.log_start_offset
+        self.received_bytes = 0  # bytes of records from producers since the partition was opened
         self.sent_bytes = 0  # bytes sent to consumers since the partition was opened
 
     def require_leader(self) -> None:

@@ -10,13 +10,14 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ottla.cluster.entities import TopicDeleted
+from ottla.cluster.entities import Change, QuotaChanged, TopicDeleted
 from ottla.machine.stepped import in_one_go
+from ottla.model.limits import AUDIT_FLUSH_MS, TENANT_ASK_MS, TENANT_MEASURE_MS
 from ottla.model.settings.log import NUM_RECOVERY_THREADS_PER_DATA_DIR
 from ottla.model.settings.own import OTTLA_STALL_LIMIT_MS
 from ottla.server.api import dispatch
 from ottla.server.api.dispatcher import Dispatcher, Intercept
-from ottla.server.api.forwarding import Forwarding
+from ottla.server.api.forwarding.forwarding import Forwarding
 from ottla.server.loop.periodic_jobs import PeriodicJobs
 from ottla.server.loop.slices import Steps
 from ottla.server.loop.stages import Stage
@@ -26,8 +27,8 @@ from ottla.server.net.request_in_frame import request_in_frame
 from ottla.server.ports.ports import Ports
 from ottla.server.quorum.broker_lifecycle import Lifecycle
 from ottla.server.quorum.quorum_member import NOT_CLEAN
+from ottla.server.quotas.quota_updates import QuotaUpdates
 from ottla.server.rooms import Rooms
-from ottla.server.settings.endpoints import registered_endpoints
 from ottla.server.settings.listeners import ListenerAddress
 from ottla.server.settings.node_settings import NodeSettings
 from ottla.server.storage.directories import DataDirectory
@@ -37,6 +38,8 @@ log = logging.getLogger(__name__)
 
 TIDY_MS = 1_000
 METADATA_MS = 10_000
+CERTIFICATES_MS = 10_000
+FAILED_LOGINS_MS = 60_000
 
 
 class ComposedNode:
@@ -66,6 +69,8 @@ class ComposedNode:
         self._member = rooms.member
         self._metadata = rooms.member.metadata
         self._storage = rooms.storage
+        quota_users = rooms.quotas, rooms.connection_rates
+        self._quota_updates = QuotaUpdates(rooms.runtime, lambda: self._metadata.state.quotas, quota_users)
         self._jobs = PeriodicJobs(rooms.runtime.loop)
         self._is_recovering = False
         self._loaded = False  # whether partitions were loaded, so that a clean stop has to close them
@@ -73,7 +78,10 @@ class ComposedNode:
         self._listeners: dict[ListenerAddress, Listener] = {}
         self._client_listeners = 0
         self._stop_watching: Callable[[], None] | None = None
+        self._metadata.changes.add(rooms.authorization.follow)
+        self._metadata.commits.add(lambda _: rooms.authorization.complete())
         self._metadata.changes.add(self._settings_changed)
+        self._metadata.changes.add(rooms.security.follow)
         self._metadata.reloads.add(self._reloaded)
         self._metadata.failures.add(request_stop)
         self._storage.directory_losses.add(self._directory_lost)
@@ -86,14 +94,22 @@ class ComposedNode:
         yield from self._start_alone() if is_alone else self._start_with_others()
 
     def _start_alone(self) -> Iterator[Stage]:
-        """Yield the stages of a sole node; all are done in one turn of the loop."""
+        """Yield the stages of a sole node; all are done in one turn of the loop. Ports that the system chooses are
+        bound first, because they are registered.
+        """
+        listeners = self.settings.listeners
+        for listener in listeners:
+            if not listener.port:
+                yield self._bind(listener)
+        yield Stage("learn the ports", self._learn_ports)
         yield Stage("lead the quorum and register", self._member.start_alone, self._member.quorum.stop)
-        yield Stage("take on the settings of the metadata", self._follow_configs)
+        yield Stage("take over settings and ACLs of the metadata", self._take_over_metadata)
         lifecycle = self._begin_lifecycle()
         yield Stage("load the partitions", self._load_partitions)
         yield Stage("recover logs", self._recover_logs)
-        for listener in self.settings.listeners:
-            yield self._bind(listener)
+        for listener in listeners:
+            if listener.port:
+                yield self._bind(listener)
             yield self._listen(listener)
         yield from self._start_to_run(lifecycle)
         yield Stage("take part as a broker", lambda: self._registered_alone(lifecycle), lifecycle.leave)
@@ -101,18 +117,26 @@ class ComposedNode:
 
     def _start_with_others(self) -> Iterator[Stage]:
         """Yield the stages of a node of a cluster: controller listeners come first, because the quorum forms through
-        them.
+        them, except those that `early.start.listeners` leaves out.
         """
         settings, quorum = self.settings, self._member.quorum
         of_clients = [each for each in settings.listeners if not settings.is_of_controllers(each)]
-        for listener in filter(settings.is_of_controllers, settings.listeners):
+        of_controllers = [each for each in settings.listeners if settings.is_of_controllers(each)]
+        late = [each for each in of_controllers if settings.waits_for_acls(each)]
+        for listener in of_controllers:
             yield self._bind(listener)
-            yield self._listen(listener)
+            if listener not in late:
+                yield self._listen(listener)
         for listener in of_clients:
             yield self._bind(listener)
+        yield Stage("learn the ports", self._learn_ports)
         yield Stage("take part in the quorum", quorum.start, quorum.stop)
         yield Stage("decide when it leads", self._begin_to_decide)
-        yield Stage("take on the settings of the metadata", self._follow_configs)
+        yield Stage("take over settings and ACLs of the metadata", self._take_over_metadata)
+        if late:
+            yield Stage("wait for the ACLs", self._until_acls_are_loaded)
+        for listener in late:
+            yield self._listen(listener)
         if not settings.is_broker:  # a broker waits for its registration instead, with a timeout
             yield Stage("wait for a leader of the quorum", self._until_led)
         if settings.is_controller:
@@ -125,31 +149,39 @@ class ComposedNode:
         yield Stage("send heartbeats", undo=lifecycle.stop)
         yield Stage("register the broker", lifecycle.register)
         # The metadata is up to date now, so partition directories without a topic in it are really stray.
-        yield Stage("take on the settings of the metadata", self._follow_configs)
+        yield Stage("take over settings and ACLs of the metadata", self._take_over_metadata)
         yield Stage("load the partitions", self._load_partitions)
         yield Stage("recover logs in a worker", self._recover)
-        for listener in of_clients:
-            yield self._listen(listener)
         yield from self._start_to_run(lifecycle)
         yield Stage("catch up with what changed meanwhile", lambda: in_one_go(self._metadata.changes.release()))
-        yield Stage("unfence the broker", lifecycle.unfence, lifecycle.leave)
+        yield Stage("unfence the broker", lifecycle.unfence)
+        # A client that came before would be told of a cluster without this broker, or without any.
+        for listener in of_clients:
+            yield self._listen(listener)
+        yield Stage("be ready", undo=lifecycle.leave)  # clients are served until other brokers lead
+        # Written before it leaves: there may be no other broker that the topic of the audit log can be written to.
+        audit = self.rooms.audit_writer
+        yield Stage("have the audit log written", undo=None if audit is None else audit.hurry)
 
     def _start_to_run(self, lifecycle: Lifecycle | None) -> Iterator[Stage]:
         """Yield the stages that start background work; `lifecycle` is that of a broker."""
         yield Stage("watch the event loop", self._watch, self._unwatch)
         yield Stage("upkeep of the storage", self._storage.start, self._storage.upkeep.stop)
+        audit = self.rooms.audit_writer
+        yield Stage("the audit log", undo=None if audit is None else audit.close)
         yield Stage("other upkeep", self._begin_jobs, self._jobs.stop)
         yield Stage("timers of the controller", self._member.controller.start_timers)
         if lifecycle is not None:
             yield Stage("follow the metadata", lambda: self._follow_metadata(lifecycle))
+            yield Stage("look at its own login", lambda: self.rooms.security.look_at_own_login(self._metadata.state))
 
     # --- stages
 
+    def _learn_ports(self) -> None:
+        self._member.listens_on({listener.name: sock.getsockname()[1] for listener, sock in self._sockets.items()})
+
     def _begin_lifecycle(self) -> Lifecycle:
-        ports = {listener.name: sock.getsockname()[1] for listener, sock in self._sockets.items()}
-        broker = self._member.broker
-        broker = broker._replace(endpoints=registered_endpoints(broker.endpoints, ports))
-        lifecycle = self._member.lifecycle(self._storage.partitions, broker)
+        lifecycle = self._member.lifecycle(self._storage.partitions)
         self._storage.directory_losses.add(lambda _: lifecycle.hurry())
         return lifecycle
 
@@ -162,6 +194,11 @@ class ComposedNode:
 
     async def _until_led(self) -> None:
         await self._metadata.until(lambda: self._member.quorum.leader_id >= 0)
+
+    async def _until_acls_are_loaded(self) -> None:
+        if not self.rooms.authorization.is_loaded:
+            log.warning("early.start.listeners leaves a controller listener out: it opens when the ACLs are loaded")
+        await self._metadata.until(lambda: self.rooms.authorization.is_loaded)
 
     def _register_controller(self) -> None:
         self._runtime.tasks.spawn(self._member.register_controller())
@@ -184,7 +221,7 @@ class ComposedNode:
         self._is_recovering = False
         if self._metadata.state is not loaded:  # a snapshot replaced the state
             self._metadata.changes.drop_held()
-            self._follow_configs()
+            self._take_over_metadata()
             in_one_go(self._storage.changes.loading(self._metadata.state))
 
     def _recover_logs(self) -> None:
@@ -205,18 +242,23 @@ class ComposedNode:
 
     def _let_in(self, address: ListenerAddress) -> None:
         controller = self.settings.is_of_controllers(address)
+        routes = dispatch.routes_of(self.rooms.authorization, controller=controller)
         if controller:
-            dispatcher = Dispatcher(dispatch.controller_route, None, self._intercept)
+            dispatcher = Dispatcher(routes, None, self._intercept)
         else:
-            dispatcher = Dispatcher(dispatch.route, Forwarding(self._member.link, self.rooms.peers), self._intercept)
+            forwarding = Forwarding(self._member.link, self.rooms.controllers)
+            dispatcher = Dispatcher(routes, forwarding, self._intercept, self.rooms.quotas)
         listener = self._listeners[address] = Listener(
             address,
             self._sockets[address],
             self._runtime,
             self._storage.cold,
             self.rooms.connections,
+            self.rooms.security.listener(address.name),
             dispatcher,
             self.rooms.new_context,
+            self.rooms.logins,
+            rates=None if controller else self.rooms.connection_rates,
             controller=controller,
         )
         # Client listeners come first, because their addresses are shown to users.
@@ -237,7 +279,13 @@ class ComposedNode:
         jobs, runtime, rooms = self._jobs, self._runtime, self.rooms
         if rooms.fetches is not None:
             jobs.every("spark readers", TIDY_MS, rooms.fetches.spark_readers.commit)
+            jobs.every("tenants", TENANT_MEASURE_MS, rooms.tenants.measure)
+            jobs.every("tenants of other brokers", TENANT_ASK_MS, rooms.tenants.ask_others)
         jobs.every("connections", TIDY_MS, lambda: rooms.connections.tidy(runtime.loop, runtime.slices))
+        jobs.every("certificates", CERTIFICATES_MS, rooms.security.refresh)
+        jobs.every("failed logins", FAILED_LOGINS_MS, rooms.logins.tell_failures)
+        if rooms.audit_writer is not None:
+            jobs.every("audit log", AUDIT_FLUSH_MS, rooms.audit_writer.flush)
         jobs.every("metadata", METADATA_MS, lambda: self._member.snapshots.upkeep(runtime.now_ms()))
 
     def _follow_metadata(self, lifecycle: Lifecycle) -> None:
@@ -271,21 +319,39 @@ class ComposedNode:
 
     # --- events
 
-    def _follow_configs(self) -> None:
-        """Take settings from the current state of the metadata."""
+    def _follow_settings(self) -> None:
+        """Take settings and quotas from the current state of the metadata."""
         self._configs.follow(self._metadata.state)
-        self.rooms.connections.configure(self._configs.broker)
+        self._settings_known()
+        self._quota_updates.follow()
 
-    def _settings_changed(self, _: Any) -> None:
-        self._configs.forget()
+    def _settings_known(self) -> None:
+        """Let the rooms that keep settings take the current ones."""
         self.rooms.connections.configure(self._configs.broker)
+        self.rooms.connection_rates.configure(self._configs.node)
+        self.rooms.tenants.follow(self._configs.node)
+
+    def _take_over_metadata(self) -> None:
+        """Take settings and ACLs from the current state of the metadata."""
+        self._follow_settings()
+        in_one_go(self.rooms.authorization.loading(self._metadata.state))
+
+    def _settings_changed(self, changes: list[Change]) -> None:
+        old = self._configs.node
+        self._configs.forget()
+        if self._configs.node is not old:
+            self._settings_known()
+            self.rooms.security.settings_changed()
+        if any(isinstance(change, QuotaChanged) for change in changes):
+            self._quota_updates.follow()
 
     def _reloaded(self) -> Steps:
         """Let all rooms follow the whole state, because a snapshot replaced it."""
         if self._is_recovering:
             return  # `_recover` does it afterwards
         state = self._metadata.state
-        self._follow_configs()
+        self._follow_settings()
+        yield from self.rooms.authorization.loading(state)
         if self.rooms.replication is not None and self._loaded:
             changes = self._storage.changes
             gone = changes.gone_from(state)

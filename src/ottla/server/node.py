@@ -1,8 +1,8 @@
 """Node: a broker, a controller or both in one process, from its settings to its clean stop.
 
 A start opens the data directories, the metadata journal, the quorum, the partitions (recovered if the last stop was not
-clean), then the listeners; only then is the node ready. A stop does the reverse and ends with writing the
-clean-shutdown marker. The stages from the journal on are in `composed_node.py`.
+clean), and last, once the broker is unfenced, the listeners for clients. A stop does the reverse and ends with writing
+the clean-shutdown marker. The stages from the journal on are in `composed_node.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ottla.server.ports.ports import Ports
 from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.quorum.quorum_member import QuorumMember
 from ottla.server.rooms import Rooms
+from ottla.server.security.node_security import NodeSecurity
 from ottla.server.settings.configs import Configs
 from ottla.server.settings.node_settings import NodeSettings
 from ottla.server.storage.directories import DataDirectory, open_directories
@@ -83,6 +84,9 @@ class Node:
         if joins:
             yield Stage("find the cluster to join", self._find_cluster)
         settings = NodeSettings.read(self.values)
+        runtime = ports.runtime(asyncio.get_running_loop())
+        # It reads certificates, so a node that cannot use them ends before anything is formatted.
+        security = NodeSecurity(runtime, settings.configs, settings.listeners, lambda: self.metadata.state)
         yield Stage("read the settings", undo=self._end_workers)
         if ports.lock is not None:
             for path in settings.configs.log_dirs():
@@ -91,7 +95,7 @@ class Node:
         yield Stage("open the data directories", undo=lambda: _close_disks(directories))
         if joins:
             yield Stage("begin a cluster, if it is the first node", lambda: self._begin_cluster(settings, directories))
-        composed = self.composed = self._compose(settings, directories)
+        composed = self.composed = self._compose(settings, runtime, security, directories)
         yield Stage("read the journal, compose the rooms", undo=composed.close)
         yield from composed.stages()
 
@@ -115,10 +119,13 @@ class Node:
 
         begin_cluster(settings.configs, directories, self.ports.now_ms(), self.ports.rng)
 
-    def _compose(self, settings: NodeSettings, directories: list[DataDirectory]) -> ComposedNode:
+    def _compose(
+        self, settings: NodeSettings, runtime: Runtime, security: NodeSecurity, directories: list[DataDirectory]
+    ) -> ComposedNode:
         rooms = Rooms(
-            self.ports.runtime(asyncio.get_running_loop()),
+            runtime,
             settings.configs,
+            security,
             directories,
             is_broker=settings.is_broker,
             connections_max=self.ports.connections_max,

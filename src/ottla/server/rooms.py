@@ -24,15 +24,24 @@ from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.stages import Stage
 from ottla.server.net.connection_limits import ConnectionLimits
 from ottla.server.peers.peer_requests import PeerRequests
-from ottla.server.peers.peers import Peers
+from ottla.server.peers.peers import Peers, bootstrap_addresses
 from ottla.server.quorum.quorum_member import QuorumMember
+from ottla.server.quotas.client_quotas import ClientQuotas
+from ottla.server.quotas.connection_rates import ConnectionRates
 from ottla.server.replication.replication import Replication
 from ottla.server.schemas.contracts import Contracts
+from ottla.server.security.audit.sinks import audit_log, audit_writer
+from ottla.server.security.audit.writer import AuditWriter
+from ottla.server.security.authorization import Authorization
+from ottla.server.security.logins import Logins
+from ottla.server.security.node_security import NodeSecurity
+from ottla.server.security.peer_security import towards_brokers, towards_controllers
 from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import inter_broker_listener
-from ottla.server.settings.listeners import advertised
+from ottla.server.settings.listeners import advertised, listened
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.storage import Storage
+from ottla.server.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
     from ottla.server.coordinators.all_coordinators import AllCoordinators
@@ -47,6 +56,7 @@ class Rooms:
         self,
         runtime: Runtime,
         configs: Configs,
+        security: NodeSecurity,
         directories: Sequence[DataDirectory],
         *,
         is_broker: bool,
@@ -55,13 +65,19 @@ class Rooms:
         """Read the metadata journal."""
         self.runtime = runtime
         self.configs = configs
+        self.audit = audit_log(configs, runtime)
+        self.authorization = Authorization(configs.broker, self.audit)
+        self.logins = Logins(self.audit)
         memory = RequestMemory.of(configs.broker)
-        self.peers = Peers(f"node-{configs.node_id}")
+        self.quotas = ClientQuotas(runtime, configs.broker)
+        self.security = security
+        self.peers = Peers(f"node-{configs.node_id}", security=lambda: towards_brokers(configs.node))
+        self.controllers = Peers(f"node-{configs.node_id}", security=lambda: towards_controllers(configs.node))
         self.member = QuorumMember(
             runtime,
             configs,
             directories,
-            self.peers,
+            self.controllers,
             handle_here=lambda request: handle_as_controller(self._facades, request),
         )
         self.metadata = self.member.metadata
@@ -78,6 +94,7 @@ class Rooms:
         self.peer_requests = PeerRequests(
             self.peers, lambda: self.metadata.state, inter_broker_listener(configs.broker)
         )
+        self.tenants = Tenants(runtime, configs.broker, self.storage, self.peer_requests, self.metadata)
         self.coordinators = CoordinatorsOnDemand(self._coordinators, lambda: self._load(_COORDINATORS))
         self.contracts = Contracts(
             runtime,
@@ -90,12 +107,17 @@ class Rooms:
         self.replication = Replication(runtime, configs, self.storage, self.peers, self.member) if is_broker else None
         self.fetches = None if self.replication is None else self._fetches(self.replication)
         self.connections = ConnectionLimits(configs.broker, memory, connections_max)
+        listeners = [address.name for address in listened(configs.broker)]
+        self.connection_rates = ConnectionRates(
+            configs.node, listeners, inter_broker_listener(configs.broker), runtime.steady_ms
+        )
         self._facades: Facades = self._for_handlers()
 
     def stages(self) -> Iterator[Stage]:
         """Yield the stages that close the rooms, the last one first. The storage and the journal are not among them."""
         replication = self.replication
-        yield Stage("connections to other nodes", undo=self.peers.close)
+        yield Stage("connections to other brokers", undo=self.peers.close)
+        yield Stage("connections to controllers", undo=self.controllers.close)
         yield Stage("tasks in the background", undo=self.runtime.tasks.close)
         yield Stage("the liveness of brokers", undo=self.member.liveness.close)
         yield Stage("work for the disks", undo=self.storage.finish_work)
@@ -117,6 +139,11 @@ class Rooms:
             member=self.member,
             coordinators=self.coordinators,
             contracts=self.contracts,
+            quotas=self.quotas,
+            tenants=self.tenants,
+            authorization=self.authorization,
+            logins=self.logins,
+            security=self.security,
             advertised=addresses.get,
             replication=self.replication,
             fetches=self.fetches,
@@ -148,6 +175,18 @@ class Rooms:
             return None
         return self.runtime.executor.submit(import_module, module)
 
+    @cached_property
+    def audit_writer(self) -> AuditWriter | None:
+        """What writes the audit log, if it is on."""
+        if self.audit is None:
+            return None
+        listener, node_id = inter_broker_listener(self.configs.broker), self.metadata.node_id
+
+        def bootstrap() -> str:
+            return ",".join(map(str, bootstrap_addresses(self.metadata.state, listener, node_id)))
+
+        return audit_writer(self.audit, self.configs, self.runtime, bootstrap, self.member.create_topic)
+
     def _coordinators(self) -> AllCoordinators:
         from ottla.server.coordination.runtime import CoordinatorRuntime
         from ottla.server.coordinators.all_coordinators import AllCoordinators
@@ -172,4 +211,5 @@ class Rooms:
             self.metadata,
             self.peer_requests,
             create_topic=self.member.create_topic,
+            admit=self.tenants.check_letters,
         )

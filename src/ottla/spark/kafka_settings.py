@@ -3,8 +3,9 @@
 Rules:
 - Settings that have a meaning here are mapped; settings of Kafka's consumer or producer that have none (its buffers,
   its group membership) are accepted and ignored, so that a job moves from `kafka` to `ottla` unchanged.
-- Settings that Spark's connector refuses are refused with the same words. Settings that need TLS or SASL are refused
-  until this client supports them: connecting without encryption or authentication would be worse.
+- Settings that Spark's connector refuses are refused with the same words.
+- Settings of security (`security.protocol`, `ssl.*`, `sasl.*`) become a `Security`, whose text shows no secret. Tasks
+  get it as part of the settings.
 - Any other name is an error that suggests the most similar known name.
 """
 
@@ -17,6 +18,7 @@ from ottla.spark.options import KAFKA_PREFIX, nearest
 
 if TYPE_CHECKING:
     from ottla.client.options import ClientOptions
+    from ottla.client.security.security import Security
 
 BOOTSTRAP = "bootstrap.servers"
 
@@ -55,7 +57,6 @@ _WITHOUT_MEANING = (
     *("metadata.max.idle.ms", "metadata.recovery.strategy", "metadata.recovery.rebootstrap.trigger.ms"),
     *("partitioner.adaptive.partitioning.enable", "partitioner.availability.timeout.ms", "partitioner.ignore.keys"),
 )
-_SECURITY = ("ssl.", "sasl.", "security.")
 _REFUSED = {
     "auto.offset.reset": "set the source option 'startingOffsets' to 'earliest' or 'latest' instead: Spark keeps track "
     "of offsets, not the consumer",
@@ -75,6 +76,7 @@ class KafkaSettings:
 
     bootstrap: str
     given: Mapping[str, str] = field(default_factory=dict)
+    security: "Security | None" = None
 
     def get(self, name: str) -> str | None:
         """The text of one setting."""
@@ -103,24 +105,28 @@ class KafkaSettings:
             attribute: self.number(name, getattr(ClientOptions(()), attribute)) for name, attribute in _CLIENT.items()
         }
         try:
-            return ClientOptions(parse_bootstrap(self.bootstrap), client_id=client_id, **numbers)
+            return ClientOptions(
+                parse_bootstrap(self.bootstrap), client_id=client_id, security=self.security, **numbers
+            )
         except ValueError as error:
             raise OptionError(f"option kafka.{BOOTSTRAP}: {error}") from None
 
 
 def parse_kafka_settings(given: Mapping[str, str]) -> KafkaSettings:
     """The `kafka.*` options among those of a source or sink. Raises OptionError on unknown and refused ones."""
+    from ottla.client.security.names import is_security_name
+
     found: dict[str, str] = {}
+    secured: dict[str, str] = {}
     for option, value in given.items():
         name = option.lower().removeprefix(KAFKA_PREFIX)
         if name == option.lower():
             continue
         if name in _REFUSED:
             raise OptionError(f"Kafka option '{name}' is not supported: {_REFUSED[name]}")
-        if name == "security.protocol" and value.strip().upper() == "PLAINTEXT":
+        if is_security_name(name):
+            secured[name] = value
             continue
-        if name.startswith(_SECURITY):
-            raise OptionError(f"Kafka option '{name}' is not supported: this client speaks neither TLS nor SASL yet")
         if name not in _KNOWN:
             hint = nearest(option, (KAFKA_PREFIX + each for each in _KNOWN))
             raise OptionError(f"unknown option {option!r}{hint}")
@@ -128,4 +134,15 @@ def parse_kafka_settings(given: Mapping[str, str]) -> KafkaSettings:
     bootstrap = found.get(BOOTSTRAP, "").strip()
     if not bootstrap:
         raise OptionError(f"Option 'kafka.{BOOTSTRAP}' must be specified: it says where the cluster is")
-    return KafkaSettings(bootstrap, found)
+    return KafkaSettings(bootstrap, found, _security(secured))
+
+
+def _security(settings: Mapping[str, str]) -> "Security | None":
+    if not settings:
+        return None
+    from ottla.client.security.security import as_security
+
+    try:
+        return as_security(settings)
+    except ValueError as error:
+        raise OptionError(f"Kafka options of security: {error}") from None

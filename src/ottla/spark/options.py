@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import Flag, auto
 from typing import Any, Generic, TypeVar
 
+from ottla.client.security.secret import Secret
 from ottla.spark.option_values import (
     OptionError,
     boolean,
@@ -30,6 +31,7 @@ from ottla.spark.option_values import (
 
 T = TypeVar("T")
 KAFKA_PREFIX = "kafka."
+REGISTRY_TLS_PREFIX = "schema.registry.ssl."
 
 
 class Use(Flag):
@@ -152,10 +154,10 @@ SCHEMA_REGISTRY_URL = _option(
     "schema.registry.url", text, None, "Where the schema registry is; several with commas.", Use.BOTH
 )
 SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO = _option(
-    "schema.registry.basic.auth.user.info", text, None, "`user:password` for the registry.", Use.BOTH
+    "schema.registry.basic.auth.user.info", Secret, None, "`user:password` for the registry.", Use.BOTH
 )
 SCHEMA_REGISTRY_BEARER_AUTH_TOKEN = _option(
-    "schema.registry.bearer.auth.token", text, None, "A token for the registry.", Use.BOTH
+    "schema.registry.bearer.auth.token", Secret, None, "A token for the registry.", Use.BOTH
 )
 VALUE_SUBJECT = _option("value.subject", text, None, "The subject of values, `<topic>-value` unless told.", Use.BOTH)
 KEY_SUBJECT = _option("key.subject", text, None, "The subject of keys, `<topic>-key` unless told.", Use.BOTH)
@@ -193,13 +195,13 @@ _BY_NAME = {option.name.lower(): option for option in TABLE}
 
 
 def parse_options(given: Mapping[str, str], use: Use) -> SourceOptions:
-    """All options of one direction, with defaults for those that were not given. `kafka.*` options are left out. Raises
-    OptionError on unknown options and bad values.
+    """All options of one direction, with defaults for those that were not given. `kafka.*` and `schema.registry.ssl.*`
+    options are left out. Raises OptionError on unknown options and bad values.
     """
     found = {option.name: option.default for option in TABLE if option.use & use}
     for name, value in given.items():
         lowered = name.lower()
-        if lowered.startswith(KAFKA_PREFIX):
+        if lowered.startswith((KAFKA_PREFIX, REGISTRY_TLS_PREFIX)):
             continue
         option = _BY_NAME.get(lowered)
         if option is None:

@@ -34,10 +34,12 @@ from pyspark.sql.streaming.listener import (
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import ClientError
 from ottla.client.options import ClientOptions, parse_bootstrap
+from ottla.client.security.security import Security
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
+from ottla.spark.kafka_settings import parse_kafka_settings
 from ottla.spark.runtime.shared_environment import settle_environment
-from ottla.spark.service_addresses import bootstrap_of
+from ottla.spark.service_addresses import bootstrap_of, security_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +62,7 @@ class CommittedSource(NamedTuple):
 
     bootstrap: str
     group: str | None
+    security: Security | None = None
 
 
 class Commit(NamedTuple):
@@ -68,6 +71,7 @@ class Commit(NamedTuple):
     bootstrap: str
     group: str
     offsets: Mapping[TopicPartition, int]
+    security: Security | None = None
 
 
 def group_of(name: str | None, query_id: object, given: str | None = None) -> str:
@@ -88,10 +92,12 @@ def commits(
         if source is None:
             if known or _PYTHON_SOURCE not in told.description:
                 continue  # another kind of source
-            source = CommittedSource(default_bootstrap, None)
+            options = {"kafka.bootstrap.servers": default_bootstrap, **security_options(default_bootstrap)}
+            source = CommittedSource(default_bootstrap, None, parse_kafka_settings(options).security)
         offsets = read_offsets(told.endOffset)
         if offsets:
-            found.append(Commit(source.bootstrap, group_of(progress.name, progress.id, source.group), offsets))
+            group = group_of(progress.name, progress.id, source.group)
+            found.append(Commit(source.bootstrap, group, offsets, source.security))
     return found
 
 
@@ -100,7 +106,7 @@ def commits_at_start(
 ) -> list[Commit]:
     """The commits when a query starts. `offsets` are those of its last finished batch, in the order of its sources."""
     return [
-        Commit(source.bootstrap, group_of(name, query_id, source.group), found)
+        Commit(source.bootstrap, group_of(name, query_id, source.group), found, source.security)
         for text, source in zip(offsets, sources, strict=False)
         if source is not None and (found := read_offsets(text))
     ]
@@ -137,7 +143,7 @@ class ProgressCommitter(StreamingQueryListener):
 
     def __init__(self, session: "SparkSession") -> None:
         self._session = session
-        self._clients: dict[str, Blocking] = {}
+        self._clients: dict[tuple[str, Security | None], Blocking] = {}
         self._runs: dict[str, _Run] = {}
         self._lock = threading.Lock()
         self._is_closed = False
@@ -184,7 +190,7 @@ class ProgressCommitter(StreamingQueryListener):
 
     def _store(self, found: Iterable[Commit]) -> None:
         for commit in found:
-            client = self._client(commit.bootstrap)
+            client = self._client(commit.bootstrap, commit.security)
             if client is not None:
                 client.admin.groups.set_offsets(commit.group, commit.offsets)
 
@@ -196,14 +202,16 @@ class ProgressCommitter(StreamingQueryListener):
             with contextlib.suppress(*_FAILURES):
                 client.close(discard=True)
 
-    def _client(self, bootstrap: str) -> Blocking | None:
+    def _client(self, bootstrap: str, security: Security | None) -> Blocking | None:
         with self._lock:
             if self._is_closed:
                 return None
-            if bootstrap not in self._clients:
-                options = ClientOptions(parse_bootstrap(bootstrap), client_id="ottla-spark-progress")
-                self._clients[bootstrap] = Blocking(options)
-            return self._clients[bootstrap]
+            key = bootstrap, security
+            if key not in self._clients:
+                addresses = parse_bootstrap(bootstrap)
+                options = ClientOptions(addresses, client_id="ottla-spark-progress", security=security)
+                self._clients[key] = Blocking(options)
+            return self._clients[key]
 
     def _known(self, progress: "StreamingQueryProgress") -> _Run:
         """The run of a report, with its sources if they can be found out."""
@@ -243,11 +251,14 @@ def planned_sources(session: "SparkSession", query_id: str) -> list[CommittedSou
             continue
         options = _options_of(leaf)
         found.append(
-            None
-            if options is None
-            else CommittedSource(options.get("kafka.bootstrap.servers"), options.get("kafka.group.id"))
+            None if options is None else _committed({str(name): str(options.get(name)) for name in options.keySet()})
         )
     return found
+
+
+def _committed(options: Mapping[str, str]) -> CommittedSource:
+    settings = parse_kafka_settings(options)
+    return CommittedSource(settings.bootstrap, settings.get("group.id"), settings.security)
 
 
 def finished_offsets(session: "SparkSession", query_id: str) -> list[str | None]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 BOOTSTRAP = "spark.ottla.bootstrap"
 REGISTRY = "spark.ottla.registry"
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+# The options of security by the address of a cluster or a registry.
+_security: dict[str, Mapping[str, str]] = {}
 
 
 class Replay(Protocol):
@@ -65,6 +67,29 @@ def bootstrap_of(spark: "SparkSession", given: str | None = None) -> str:
 def registry_of(spark: "SparkSession", given: str | None = None) -> str | None:
     """The schema registry's address; None if it is not set anywhere."""
     return given or conf(spark, REGISTRY) or os.environ.get("OTTLA_REGISTRY")
+
+
+def remember_security(settings: Mapping[str, str], bootstrap: str, registry: str | None) -> None:
+    """Note the security settings for a cluster and its registry: whoever reads or writes there uses them.
+
+    They are kept in this process and not in the session: settings of a session are on the JVM's command line, in
+    Spark's web pages and in its event log.
+    """
+    from ottla.client.security.registry_settings import PREFIX, is_registry_name, registry_security
+    from ottla.client.security.security import as_security
+
+    own = {name: value for name, value in settings.items() if is_registry_name(name)}
+    cluster = {name: value for name, value in settings.items() if name not in own}
+    as_security(cluster)  # find mistakes now
+    registry_security(own, cluster)
+    _security[bootstrap] = {f"kafka.{name}": value for name, value in cluster.items()}
+    if registry is not None:
+        _security[registry] = {PREFIX + name.removeprefix(PREFIX): value for name, value in own.items()}
+
+
+def security_options(address: str | None) -> Mapping[str, str]:
+    """The options of a source or sink for the security of the cluster or the registry at this address."""
+    return {} if address is None else _security.get(address, {})
 
 
 def conf(spark: "SparkSession", name: str) -> str | None:

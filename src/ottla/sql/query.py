@@ -6,14 +6,15 @@ Options of `topic()`: `format` (`auto`: typed if the registry has the subject, e
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import duckdb
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.offsets import EARLIEST, LATEST, Time, list_offsets
-from ottla.client.options import ClientOptions
+from ottla.client.options import ClientOptions, GivenSecurity
+from ottla.client.security.registry_settings import RegistrySecurity
 from ottla.model.durations import parse_duration_ms
 from ottla.model.ids import TopicPartition
 from ottla.sql.dataset import Extent, TopicDataset
@@ -45,14 +46,17 @@ class Sql:
         bootstrap: str | ClientOptions,
         registry: str | None = None,
         warn: Callable[[str], None] = log.warning,
+        *,
+        security: GivenSecurity = None,
+        registry_security: RegistrySecurity | Mapping[str, str] | None = None,
     ) -> None:
         """`warn` is called with a sentence if keys or values cannot be typed."""
         self._subjects: Subjects | None = None
         if registry is not None:
             from ottla.sql.typed import RegistrySubjects
 
-            self._subjects = RegistrySubjects(registry, warn)
-        self._client = Blocking(bootstrap)
+            self._subjects = RegistrySubjects(registry, warn, registry_security)
+        self._client = Blocking(bootstrap, security=security)
         self._duck = duckdb.connect(":memory:")
         self._duck.execute("SET TimeZone = 'UTC'")
         self.datasets: list[TopicDataset] = []

@@ -7,11 +7,12 @@ JSON may also be plain, without a schema id in front. A value that does not deco
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
 from ottla.client.registry import NOT_FOUND, RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
+from ottla.client.security.registry_settings import RegistrySecurity
 from ottla.columns.codec import Decoder, UnsupportedSchema
 from ottla.columns.formats import decoder_of
 from ottla.columns.framed import decode_framed
@@ -25,9 +26,14 @@ log = logging.getLogger(__name__)
 class RegistrySubjects:
     """The subjects of a registry. If it cannot be reached, no subject is typed; `warn` is called with the reason."""
 
-    def __init__(self, urls: str, warn: Callable[[str], None] = log.warning) -> None:
+    def __init__(
+        self,
+        urls: str,
+        warn: Callable[[str], None] = log.warning,
+        security: RegistrySecurity | Mapping[str, str] | None = None,
+    ) -> None:
         self._warn = warn
-        self._registry = SchemaRegistry(RegistryOptions.of(urls, attempts=1, timeout_s=3.0))
+        self._registry = SchemaRegistry(RegistryOptions.of(urls, security, attempts=1, timeout_s=3.0))
         self._is_away = False
 
     def payloads(self, subject: str) -> PayloadColumns | None:

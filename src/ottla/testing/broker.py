@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.config import unknown
@@ -56,10 +56,13 @@ class EmbeddedBroker:
     def registry(self) -> Registry:
         """A schema registry of this broker, started when it is first used: `broker.registry.url`."""
         if self._registry is None:
-            from ottla.testing.registry import Registry
-
-            self._registry = Registry(self.bootstrap).start()
+            self._registry = self._new_registry().start()
         return self._registry
+
+    def _new_registry(self) -> Registry:
+        from ottla.testing.registry import Registry
+
+        return Registry(self.bootstrap)
 
     @property
     def bootstrap(self) -> str:
@@ -68,7 +71,12 @@ class EmbeddedBroker:
         host, port = self.node.addresses[0]
         return f"{host}:{port}"
 
-    def start(self) -> EmbeddedBroker:
+    @property
+    def security(self) -> Mapping[str, str]:
+        """The value for clients' `security`: none, because the listener is plaintext."""
+        return {}
+
+    def start(self) -> Self:
         self._thread.start()
         return self
 
@@ -85,11 +93,12 @@ class EmbeddedBroker:
         if self.node is not None:
             self._thread.end(self.node.request_stop)
 
-    def restart(self) -> EmbeddedBroker:
+    def restart(self) -> Self:
         """Start a new node on the same data directory and the same port, so that clients find it again."""
         host, port = (self.node.addresses[0]) if self.node is not None else ("127.0.0.1", 0)
         self._stop_node()
-        self.settings[LISTENERS.name] = f"PLAINTEXT://{host}:{port}"
+        listener = self.settings[LISTENERS.name].partition("://")[0]
+        self.settings[LISTENERS.name] = f"{listener}://{host}:{port}"
         return self.start()
 
     # --- faults
@@ -142,7 +151,7 @@ class EmbeddedBroker:
         ready()
         await self.node.stopped()
 
-    def __enter__(self) -> EmbeddedBroker:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(

@@ -85,6 +85,8 @@ class FaultScript:
             if error not in ErrorCode.__members__:
                 raise ValueError(f"there is no error {error!r}")
             error = ErrorCode[error]
+        if times is not None and times < 1:
+            raise ValueError(f"times is at least 1, or None for all, not {times}")
         if error is None and not close and delay is None:
             raise ValueError("say how it fails: error=…, close=True or delay=…")
         delay_ms = parse_duration_ms(delay) if delay is not None else 0

@@ -17,6 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from ottla.testing.broker import EmbeddedBroker
     from ottla.testing.registry import Registry
+    from ottla.testing.secure import SecureBroker
 
 
 @pytest.fixture
@@ -25,6 +26,15 @@ def ottla_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
     from ottla.testing.broker import EmbeddedBroker
 
     with EmbeddedBroker(tmp_path / "ottla") as broker:
+        yield broker
+
+
+@pytest.fixture
+def ottla_secure_broker(tmp_path: Path) -> Iterator[SecureBroker]:
+    """A broker with TLS, users and ACLs, for this test alone: give clients its `security` or `client_settings()`."""
+    from ottla.testing.secure import SecureBroker
+
+    with SecureBroker(tmp_path / "ottla-tls") as broker:
         yield broker
 
 

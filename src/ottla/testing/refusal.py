@@ -76,7 +76,7 @@ def _mirrored(kind: type[Struct], source: Any, error: ErrorCode) -> Any:
     nested = False
     for field in fields(kind):
         own = getattr(source, field.name, None)
-        if own is None and field.name == "topic_name":
+        if own is None and field.name in ("topic_name", "user"):
             own = getattr(source, "name", None)
         if field.name == ERROR:
             continue
@@ -116,7 +116,14 @@ def _counterpart(kind: Any, source: Any) -> list[Any]:
         common = len(wanted & {each.name for each in fields(type(value[0]))}) if isinstance(value[0], Struct) else 0
         if common > shared or (not best and isinstance(value[0], str | int)):
             best, shared = value, common
-    return best or _further_inside(wanted, source)
+    has_error = any(field.name == ERROR for field in fields(kind))
+    return best or _further_inside(wanted, source) or (_all_structs(source) if has_error else [])
+
+
+def _all_structs(source: object) -> list[Struct]:
+    """All structures in lists of the request, whose answers repeat nothing of them (ACLs)."""
+    lists = [getattr(source, field.name) for field in fields(type(source))] if isinstance(source, Struct) else []
+    return [each for value in lists if isinstance(value, list) for each in value if isinstance(each, Struct)]
 
 
 def _further_inside(wanted: set[str], source: Any) -> list[Any]:

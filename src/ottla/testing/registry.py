@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ottla.registry.leader import ElectionOptions
+from ottla.registry.security.settings import listener_of, registry_settings
 from ottla.registry.service import Service, ServiceOptions
 from ottla.registry.store import StoreOptions
 from ottla.testing.loop_thread import LoopThread
@@ -21,9 +22,18 @@ class Registry:
         *,
         store: StoreOptions | None = None,
         election: ElectionOptions | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
+        """`settings` are those of a registry's file: HTTPS, authentication, and `kafkastore.*` of its connections."""
+        read = registry_settings(settings or {})
         self._options = ServiceOptions(
-            bootstrap, port=port, store=store or StoreOptions(), election=election or ElectionOptions()
+            bootstrap,
+            port=port,
+            store=store or StoreOptions(),
+            election=election or ElectionOptions(),
+            security=read.store or None,
+            scheme=listener_of(read.config).scheme,
+            config=read.config,
         )
         self.service: Service | None = None
         self._ended = asyncio.Event()

@@ -15,6 +15,7 @@ import contextlib
 import math
 import resource
 import socket
+import ssl
 from collections.abc import Iterator
 
 import uvicorn
@@ -28,13 +29,34 @@ STOP_S = 3
 
 
 class _Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen as uvicorn does, with a bound on the time of a TLS handshake."""
+        config = self.config
+        await self.lifespan.startup()
+
+        def create_protocol() -> asyncio.Protocol:
+            made: asyncio.Protocol = config.http_protocol_class(  # type: ignore[call-arg]  # as in uvicorn
+                config=config, server_state=self.server_state, app_state=self.lifespan.state
+            )
+            return made
+
+        handshake_s = None if config.ssl is None else limits.HTTPS_HANDSHAKE_S
+        loop = asyncio.get_running_loop()
+        self.servers = [
+            await loop.create_server(
+                create_protocol, sock=each, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=handshake_s
+            )
+            for each in sockets or ()
+        ]
+        self.started = True
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
 class WebServer:
-    """One application on one listening socket."""
+    """One application on one listening socket; with `tls` it serves HTTPS."""
 
     def __init__(
         self,
@@ -44,6 +66,7 @@ class WebServer:
         body_bytes_max: int = limits.HTTP_BODY_BYTES_MAX,
         connections_max: int | None = None,
         wait_s: float = limits.HTTP_WAIT_S,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         if connections_max is None:
             connections_max = _connections_max()
@@ -60,6 +83,8 @@ class WebServer:
             timeout_keep_alive=math.ceil(wait_s),
             timeout_graceful_shutdown=STOP_S,
         )
+        config.load()
+        config.ssl = tls
         self._listening = listening
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None

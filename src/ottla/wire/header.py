@@ -8,12 +8,25 @@ know which versions the node supports.
 from __future__ import annotations
 
 from functools import cache
+from struct import Struct as Layout
 
 from ottla.wire.api import request_class
 from ottla.wire.message import Data, on
 from ottla.wire.types import Int16, Int32, String
 
+# The beginning of every request: key, version, correlation id, length of the client id that follows (-1: none).
+_REQUEST_HEAD = Layout(">hhih")
+CLIENT_ID_AT = _REQUEST_HEAD.size
+
 _API_VERSIONS = 18
+
+
+def read_request_head(frame: memoryview) -> tuple[int, int, int, int]:
+    """Return the key, version and correlation id of a request, and where its client id ends, which begins at
+    `CLIENT_ID_AT`. Raises struct.error.
+    """
+    key, version, correlation_id, client_id_size = _REQUEST_HEAD.unpack_from(frame)
+    return key, version, correlation_id, CLIENT_ID_AT + client_id_size if client_id_size > 0 else CLIENT_ID_AT
 
 
 class RequestHeader(Data, versions="1-2", flexible="2+"):

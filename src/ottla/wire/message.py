@@ -158,6 +158,13 @@ class MessageType(type):
             raise ValueError(f"{cls.__qualname__}.{field} {problem}")
         return Versions.of(mark.versions).low
 
+    def null_since(cls, field: str) -> int:
+        """Return the first version in which a field may be null that may not be null in all versions."""
+        mark = cls._marks.get(field)
+        if not isinstance(mark, Mark) or mark.nullable is None:
+            raise ValueError(f"{cls.__qualname__}.{field} may be null in every version or in none, or does not exist")
+        return Versions.of(mark.nullable).low
+
     @property
     def name(cls) -> str:
         """The API's name for a request or response (`Produce`), the class name for anything else."""
@@ -254,7 +261,7 @@ def _constructor(cls: type[Struct]) -> Callable[..., None]:
 def build(source: str, filename: str, scope: dict[str, object], name: str) -> Any:
     """Compile generated source and return the function `name`; tracebacks, pdb and `inspect` will show its lines."""
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    exec(compile(source, filename, "exec"), scope)
+    exec(compile(source, filename, "exec"), scope)  # noqa: S102  # source that this package generates
     return scope[name]
 
 

@@ -10,7 +10,9 @@ from tests.support.ports import free_ports
 
 from ottla.cli.cluster.brokers import add_local
 from ottla.cli.nodes import start
+from ottla.cli.nodes.addresses import host_and_port
 from ottla.cli.nodes.local_cluster import define, define_broker, found_nodes, retire
+from ottla.cli.nodes.up_cluster import UpCluster
 from ottla.cli.terminal.plain import CommandError
 
 CONTROLLERS_AT = "controller.quorum.bootstrap.servers"
@@ -55,6 +57,20 @@ def test_ports_count_up_and_step_over_taken_ones(tmp_path: Path) -> None:
     nodes = define(tmp_path, 3, None, ("127.0.0.1", first))
     ports = [int(each.address.rpartition(":")[2]) for each in nodes]
     assert ports == sorted(ports) and ports[0] >= first
+
+
+def test_up_says_where_an_existing_cluster_listens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def told(listen: str) -> str:
+        UpCluster(tmp_path, None, None, host_and_port(listen), [], "here", None).check_listen(listen)
+        return capsys.readouterr().err
+
+    (port,) = free_ports(1)
+    assert told(f"127.0.0.1:{port}") == "", "this one is new"
+    (node,) = found_nodes(tmp_path)
+    assert told(node.address) == told("127.0.0.1:0") == ""
+    for listen in ("127.0.0.1:1", "0.0.0.0:0", f"127.0.0.2:{port}"):
+        expected = f"--listen {listen} has no effect: the brokers in {tmp_path} listen at {node.address}, as their"
+        assert told(listen).startswith(f"warning: {expected}")
 
 
 def test_one_more_broker_and_one_less(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_what_keeps_a_node_from_starting_is_not_called_without_effect(
     options = ["--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0", "--set", "authorizer.class.name=A"]
     assert start.main([*options, "--set", "metric.reporters=B"]) == 1
     error, hint = capsys.readouterr().err.splitlines()
-    assert error.startswith("error: authorizer.class.name is set, but access control is not there yet")
+    assert error.startswith("error: authorizer.class.name is A, but the only authorizer here is")
     assert hint.startswith("hint: docs/settings.md")
 
 

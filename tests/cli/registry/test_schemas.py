@@ -78,9 +78,15 @@ def test_types_follow_from_extensions_and_references_are_named(schema: Schema, t
 
 
 def test_check_says_why_and_ends_so(schema: Schema, files: dict[str, str]) -> None:
-    assert "compatible" in schema("check", "-t", "orders", files["bad"]).err  # nothing is there yet
+    new = schema("check", "-t", "orders", files["bad"])
+    assert "orders-value has no versions yet: it would accept any valid schema" in new.err
+    assert "compatible" not in new.err
+    as_json = schema("check", "-t", "orders", files["bad"], "--json").json
+    assert (as_json["is_compatible"], as_json["has_versions"]) == (True, False)
+    assert "not found" in schema("check", "-t", "orders", files["bad"], "--version", "1", code=1).err
     schema("register", "-t", "orders", files["v1"])
     assert "✓ compatible with what is registered (BACKWARD)" in schema("check", "-t", "orders", files["v2"]).err
+    assert schema("check", "-t", "orders", files["v2"], "--json").json["has_versions"] is True
     refused = schema("check", "-t", "orders", files["bad"], code=1)
     assert "✗ incompatible with what is registered (BACKWARD)" in refused.err and "price" in refused.err
     as_json = schema("check", "-t", "orders", files["bad"], "--version", "1", "--json", code=1).json
@@ -117,7 +123,14 @@ def test_delete(schema: Schema, files: dict[str, str]) -> None:
     assert schema("list", "--json").json == []
     assert [row["version"] for row in schema("list", "--deleted", "--all", "--json").json] == [1, 2]
     # Softly deleted before or not: --permanent is for good.
-    assert "versions 1, 2 for good" in schema("delete", "-t", "orders", "--permanent").err
+    asked = schema("delete", "-t", "orders", "--permanent", stdin="y\n", code=1).err
+    assert "Delete all versions of orders-value permanently?" in asked and "not a terminal" in asked
+    assert (
+        "Delete version 1 of orders-value permanently?"
+        in schema("delete", "orders-value", "1", "--permanent", code=1).err
+    )
+    assert [row["version"] for row in schema("list", "--deleted", "--all", "--json").json] == [1, 2], "nothing was done"
+    assert "versions 1, 2 for good" in schema("delete", "-t", "orders", "--permanent", "--yes").err
     assert schema("list", "--deleted", "--json").json == []
     gone = schema("delete", "-t", "orders", code=1)
     assert gone.err.startswith("error: Subject 'orders-value' not found.") and "ottla schema list" in gone.err

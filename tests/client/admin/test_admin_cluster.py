@@ -11,12 +11,15 @@ from tests.support.processes.clusters import ProcessCluster
 
 from ottla import Admin, ApiError, Outcomes, Producer, ProducerOptions
 from ottla.client.admin.nodes import Upgrade
+from ottla.client.admin.quotas import ANY, DEFAULT, QuotaEntity
 from ottla.client.admin.topics import NewTopic
+from ottla.client.admin.users import ScramInfo, ScramPassword
 from ottla.client.admin.voters import VoterEndpoint
 from ottla.client.metadata import PartitionInfo
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource, ResourceType
+from ottla.security.sasl.scram.credentials import ScramMechanism
 
 PROPERTIES = {"min.insync.replicas": "1"}
 T = TypeVar("T")
@@ -219,5 +222,65 @@ def test_a_broker_leaves(cluster: ProcessCluster) -> None:
         assert [each.node_id for each in (await admin.nodes.describe()).brokers] == [1, 2]
         await admin.nodes.unregister(3)
         await eventually(fenced, lambda found: found == [])
+
+    run(cluster, test)
+
+
+def test_users_and_their_passwords(cluster: ProcessCluster) -> None:
+    async def test(admin: Admin) -> None:
+        users = admin.users
+        await users.set_password("alice", "one", iterations=5_000)
+        await users.set_password("alice", "two", mechanism=ScramMechanism.SHA_256)
+        both = (ScramInfo(ScramMechanism.SHA_256, 16_384), ScramInfo(ScramMechanism.SHA_512, 5_000))
+        await eventually(users.all, lambda found: found.get("alice") == both)
+        weak = ScramPassword("weak", "x", iterations=1)
+        outcomes = await users.set_password_each([weak, ScramPassword("bob", "three")])
+        assert outcomes.found == {"bob": None} and codes(outcomes) == {"weak": ErrorCode.UNACCEPTABLE_CREDENTIAL}
+        await eventually(users.all, lambda found: list(found) == ["alice", "bob"])
+        described = await users.describe_each(["bob", "nobody"])
+        assert described.found == {"bob": (ScramInfo(ScramMechanism.SHA_512, 16_384),)}
+        assert codes(described) == {"nobody": ErrorCode.RESOURCE_NOT_FOUND}
+        await users.remove("alice", ScramMechanism.SHA_256)
+        await eventually(lambda: users.describe("alice"), lambda found: found == both[1:])
+        await users.remove("alice")
+        removed = await users.remove_each([("bob", ScramMechanism.SHA_512), ("eve", ScramMechanism.SHA_512)])
+        assert removed.found == {"bob": None} and codes(removed) == {"eve": ErrorCode.RESOURCE_NOT_FOUND}
+        await eventually(users.all, lambda found: not found)
+        assert "three" not in repr(ScramPassword("bob", "three"))
+
+    run(cluster, test)
+
+
+def test_quotas(cluster: ProcessCluster) -> None:
+    alice, everybody = QuotaEntity(user="alice"), QuotaEntity(user=DEFAULT)
+    app = QuotaEntity(user="alice", client_id="app")
+    home = QuotaEntity(ip="127.0.0.9")
+
+    async def test(admin: Admin) -> None:
+        quotas = admin.quotas
+        await quotas.alter(alice, {"producer_byte_rate": 1_000, "request_percentage": 12.5})
+        wanted = {app: {"consumer_byte_rate": 5}, everybody: {"request_percentage": -1}, home: {}}
+        outcomes = await quotas.alter_each(wanted)
+        assert set(outcomes.found) == {app, home} and codes(outcomes) == {everybody: ErrorCode.INVALID_REQUEST}
+        await quotas.alter(everybody, {"controller_mutation_rate": 3}, validate_only=True)
+        of_alice = {"producer_byte_rate": 1_000, "request_percentage": 12.5}
+        await eventually(quotas.describe, lambda found: found == {alice: of_alice, app: {"consumer_byte_rate": 5}})
+        assert list(await quotas.describe(alice, strict=True)) == [alice]
+        assert list(await quotas.describe(QuotaEntity(client_id=ANY))) == [app]
+        assert await quotas.describe(everybody) == {}
+        await quotas.alter_each({alice: dict.fromkeys(of_alice), app: {"consumer_byte_rate": None}})
+        await eventually(quotas.describe, lambda found: not found)
+        with pytest.raises(ValueError, match="ANY"):
+            await quotas.alter(QuotaEntity(user=ANY), {"producer_byte_rate": 1})
+
+    run(cluster, test)
+
+
+def test_plaintext_clients_get_no_tokens(cluster: ProcessCluster) -> None:
+    async def test(admin: Admin) -> None:
+        for asking in (admin.tokens.create(), admin.tokens.all(), admin.tokens.renew(b"x"), admin.tokens.expire(b"x")):
+            with pytest.raises(ApiError) as refused:
+                await asking
+            assert refused.value.code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
     run(cluster, test)

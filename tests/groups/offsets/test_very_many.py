@@ -79,7 +79,7 @@ def test_a_group_is_deleted_at_once_and_its_offsets_bit_by_bit() -> None:
     bench.submit(DeleteGroup("g"))
     assert "g" not in bench.machine.view.state.groups
     assert bench.of("g") == set()
-    assert not bench.machine.view.state.offsets.has_pending("g")
+    assert not bench.machine.view.state.offsets.pending("g")
     assert bench.replies == []
     bench.submit(commit("g", MANY - 1))  # somebody else makes a group of that name
     bench.replies.clear()

@@ -78,3 +78,14 @@ def test_only_what_is_initialised() -> None:
     assert simple(spec, {A: frozenset({1, 2})}) == {"m": {A: frozenset({1, 2})}}
     assert simple(spec, {}) == {"m": {}}
     assert simple(GroupSpec({}, {A: 1}), {A: frozenset({0})}) == {}
+
+
+def test_a_member_that_has_more_keeps_it_when_another_one_goes() -> None:
+    """The larger shares go to those who have them already, not to the first members by name."""
+    sizes = {A: 3, B: 5}
+    spec = GroupSpec({name: MemberSpec(frozenset(sizes)) for name in "abcdef"}, sizes)
+    found = simple(spec, everything(sizes))
+    assert found["d"] == {B: frozenset({0, 4})}
+    left = {name: spec.members[name]._replace(owned=found[name]) for name in "acdef"}
+    now = simple(GroupSpec(left, sizes), everything(sizes))
+    assert now == {name: found[name] for name in "adef"} | {"c": {A: frozenset({1, 2})}}

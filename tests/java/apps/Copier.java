@@ -16,8 +16,8 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Consume, transform, produce, in transactions, until it is killed: BOOTSTRAP INPUT OUTPUT GROUP PROTOCOL. Each input becomes
- * "copy of " + value. An error that the clients cannot recover from ends the program with 3; whoever runs it starts it again.
+ * Consume, transform, produce, in transactions, until it is killed: BOOTSTRAP INPUT OUTPUT GROUP PROTOCOL [NAME=VALUE…], the last of
+ * which are further settings of its clients. Each input becomes "copy of " + value. An error that the clients cannot recover from ends the program with 3; whoever runs it starts it again.
  */
 public final class Copier {
     private Copier() {}
@@ -27,8 +27,13 @@ public final class Copier {
             "bootstrap.servers", args[0], "group.id", args[3], "group.protocol", args[4], "group.instance.id", args[3] + "-one",
             "isolation.level", "read_committed", "auto.offset.reset", "earliest", "enable.auto.commit", "false",
             "max.poll.records", "20"));
-        Map<String, Object> writing = Map.of(
-            "bootstrap.servers", args[0], "transactional.id", args[3] + "-copier", "transaction.timeout.ms", "10000", "linger.ms", "0");
+        Map<String, Object> writing = new HashMap<>(Map.of(
+            "bootstrap.servers", args[0], "transactional.id", args[3] + "-copier", "transaction.timeout.ms", "10000", "linger.ms", "0"));
+        for (String setting : List.of(args).subList(5, args.length)) {
+            String[] parts = setting.split("=", 2);
+            reading.put(parts[0], parts[1]);
+            writing.put(parts[0], parts[1]);
+        }
         try (var producer = new KafkaProducer<>(writing, new StringSerializer(), new StringSerializer());
              var consumer = new KafkaConsumer<>(reading, new StringDeserializer(), new StringDeserializer())) {
             producer.initTransactions();

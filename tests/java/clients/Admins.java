@@ -26,9 +26,9 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 
-/** The Java admin client: one client per bootstrap address, kept for the life of the JVM. */
+/** The Java admin client: one client per bootstrap address and configuration, kept for the life of the JVM. */
 final class Admins {
-    private static final Map<String, Admin> OPEN = new HashMap<>();
+    private static final Map<Map<String, Object>, Admin> OPEN = new HashMap<>();
 
     private Admins() {}
 
@@ -37,8 +37,10 @@ final class Admins {
     }
 
     static Admin admin(JsonNode request) {
-        return OPEN.computeIfAbsent(
-            request.get("bootstrap").asText(), bootstrap -> Admin.create(Map.of("bootstrap.servers", bootstrap)));
+        Map<String, Object> settings = new HashMap<>();
+        settings.put("bootstrap.servers", request.get("bootstrap").asText());
+        request.path("client").fields().forEachRemaining(entry -> settings.put(entry.getKey(), entry.getValue().asText()));
+        return OPEN.computeIfAbsent(settings, Admin::create);
     }
 
     static Object run(String verb, JsonNode request) throws Exception {
@@ -60,6 +62,9 @@ final class Admins {
             case "describe_features": return describeFeatures(admin);
             case "describe_quorum": return describeQuorum(admin);
             case "describe_producers": return describeProducers(admin, request);
+            case "create_acls": return Acls.create(admin, request);
+            case "describe_acls": return Acls.describe(admin, request);
+            case "delete_acls": return Acls.delete(admin, request);
             default: throw new IllegalArgumentException("no verb " + verb);
         }
     }

@@ -41,6 +41,9 @@ public final class ClientServer {
             case "error_texts":
                 return java.util.Arrays.stream(org.apache.kafka.common.protocol.Errors.values())
                     .map(org.apache.kafka.common.protocol.Errors::message).filter(java.util.Objects::nonNull).toList();
+            case "system":
+                request.get("properties").fields().forEachRemaining(each -> System.setProperty(each.getKey(), each.getValue().asText()));
+                return Map.of();
             case "version": return Map.of("version", org.apache.kafka.common.utils.AppInfoParser.getVersion());
             default:
                 Object answer = Groups.run(verb, request);

@@ -3,10 +3,10 @@
 from collections.abc import Generator
 
 import pytest
-from tests.log.compacting import NAME, Model, small
+from tests.log.compacting import NAME, Model, compact_now, small
 from tests.log.logs import aborted
 
-from ottla.log.compaction.compact import Cleaned, CompactionError, compact_now
+from ottla.log.compaction.compact import Cleaned, CompactionError
 from ottla.log.files.disk import StorageError
 from ottla.log.files.txn_index import AbortedIndex, AbortedTxn
 from ottla.records.compress import Codec

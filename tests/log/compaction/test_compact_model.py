@@ -6,9 +6,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.log.compacting import Model
+from tests.log.compacting import Model, compact_now
 
-from ottla.log.compaction.compact import compact_now
 from ottla.records.compress import Codec
 from ottla.sim.world.disk import Crash, HostCrashedError, SimDisk
 

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+from tests.log.compacting import compact_now
 from tests.support.java.programs import JavaServer
 from tests.support.processes.kafka import RealKafka
 from tests.support.waiting import until
 
-from ottla.log.compaction.compact import Compaction, compact_now
+from ottla.log.compaction.compact import Compaction
 from ottla.log.compaction.offset_map import OffsetMap
 from ottla.log.compaction.schedule import cleanable
 from ottla.log.config import LogConfig

@@ -267,6 +267,11 @@ def test_import(registry: Registry) -> None:
     assert registry.post(path, {"schema": ONE, "id": 100, "version": 5})["version"] == 5
     registry.put("/mode", {"mode": "READWRITE"})
     assert registry.register("more", TWO) == 101, "ids go on after the highest"
+    registry.put("/mode/last", {"mode": "IMPORT"})
+    last = {"schema": THREE, "id": 2**31 - 1, "version": 7}
+    assert registry.post("/subjects/last/versions", last)["id"] == 2**31 - 1
+    assert registry.get("/schemas/ids/2147483647?fetchMaxId=true")["maxId"] == 2**31 - 1
+    assert registry.register("fourth", '"long"') == 102, "the very last id is not followed"
 
 
 def test_import_wants_nothing_there(registry: Registry) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import socket
+import weakref
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -50,7 +52,7 @@ class Served:
             ours,
             runtime,
             ColdReads(loop, runtime.disk_threads(1), lambda partition: None),
-            Dispatcher(dispatch.route, None, intercept),
+            Dispatcher(dispatch.ROUTES, None, intercept),
             lambda connection: Context(facades, Peer("", ("", 0), ("", 0)), connection),
             self.memory,
             1 << 20,
@@ -102,6 +104,28 @@ def test_what_is_begun_is_carried_out_though_its_client_has_left() -> None:
         await served.close()
 
     asyncio.run(run())
+
+
+def test_its_connection_is_freed_then_without_the_garbage_collector() -> None:
+    async def run() -> None:
+        deleted: list[str] = []
+        served = Served({DeleteTopicsRequest: deleting(deleted)})
+        served.send(LARGE)
+        await served.until(lambda: deleted)
+        served.connection.close()
+        view = weakref.ref(served.connection)
+        del served.connection
+        await served.until(lambda: len(deleted) == 20)
+        await served.until(lambda: view() is None)
+        served.theirs.close()
+        await served.slices.close()
+
+    gc.collect()
+    gc.disable()
+    try:
+        asyncio.run(run())
+    finally:
+        gc.enable()
 
 
 def test_what_follows_waits_until_it_is_carried_out() -> None:

@@ -9,12 +9,21 @@ import pytest
 from tests.server.admin import Admin
 
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.settings.authorizer import STANDARD_AUTHORIZER
+from ottla.security.principal import Principal
 from ottla.server.api import dispatch
 from ottla.server.api.outcomes import outcome_of
 from ottla.server.quorum.not_controller import NotController
 from ottla.wire.message import Request
 from ottla.wire.messages.cluster.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest
+from ottla.wire.messages.security.alter_client_quotas import AlterClientQuotasRequest
+from ottla.wire.messages.security.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from ottla.wire.messages.security.create_acls import CreateAclsRequest
+from ottla.wire.messages.security.create_delegation_token import CreateDelegationTokenRequest
+from ottla.wire.messages.security.delete_acls import DeleteAclsRequest
+from ottla.wire.messages.security.expire_delegation_token import ExpireDelegationTokenRequest
+from ottla.wire.messages.security.renew_delegation_token import RenewDelegationTokenRequest
 from ottla.wire.messages.topics.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from ottla.wire.messages.topics.create_partitions import CreatePartitionsRequest
 from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
@@ -34,12 +43,53 @@ REQUESTS: list[Request] = [
     ),
     CreateTopicsRequest(topics=[_Topic(name="t", num_partitions=1, replication_factor=1, assignments=[], configs=[])]),
     DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name="t", topic_id=bytes(16))], timeout_ms=0),
+    CreateAclsRequest(
+        creations=[
+            CreateAclsRequest.AclCreation(
+                resource_type=2,
+                resource_name="t",
+                resource_pattern_type=3,
+                principal="User:a",
+                host="*",
+                operation=3,
+                permission_type=3,
+            )
+        ]
+    ),
+    DeleteAclsRequest(
+        filters=[
+            DeleteAclsRequest.Filter(
+                resource_type_filter=2,
+                resource_name_filter=None,
+                pattern_type_filter=3,
+                principal_filter=None,
+                host_filter=None,
+                operation=1,
+                permission_type=1,
+            )
+        ]
+    ),
+    AlterUserScramCredentialsRequest(
+        deletions=[AlterUserScramCredentialsRequest.ScramCredentialDeletion(name="a", mechanism=1)], upsertions=[]
+    ),
+    AlterClientQuotasRequest(
+        entries=[
+            AlterClientQuotasRequest.EntryData(
+                entity=[AlterClientQuotasRequest.EntryData.EntityData(entity_type="user", entity_name="a")],
+                ops=[AlterClientQuotasRequest.EntryData.OpData(key="producer_byte_rate", value=1.0, remove=False)],
+            )
+        ],
+        validate_only=False,
+    ),
+    CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1),
+    RenewDelegationTokenRequest(hmac=b"x", renew_period_ms=-1),
+    ExpireDelegationTokenRequest(hmac=b"x", expiry_time_period_ms=-1),
 ]
 
 
 def codes(response: Any) -> set[int]:
     """All error codes in a response, of the whole or of its parts."""
-    parts = [getattr(response, name, None) for name in ("topics", "results", "responses")]
+    parts = [getattr(response, name, None) for name in ("topics", "results", "responses", "filter_results", "entries")]
     found = [part.error_code for each in parts for part in each or ()]
     return set(found or [response.error_code])
 
@@ -55,7 +105,8 @@ def test_every_api_that_is_forwarded_says_how_it_is_refused() -> None:
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).name)
 def test_a_node_that_is_not_the_controller(request_: Request) -> None:
     """It is a typed outcome for those who can ask another node, NOT_CONTROLLER for those who cannot."""
-    admin = Admin()
+    admin = Admin(properties={"authorizer.class.name": STANDARD_AUTHORIZER, "delegation.token.secret.key": "key"})
+    admin.context.principal = Principal.user("alice")
     admin.member.controller.close()
     endpoint = dispatch.ENDPOINTS[type(request_).key]
     admin.context.request_version = endpoint.high

@@ -104,7 +104,7 @@ def test_an_answer_that_cannot_be_taken_hurts_nobody_else(inside: Inside, caplog
 
     def both() -> None:
         inside.groups.submit("g", commit(1)).map(refuse)
-        inside.groups.submit("g", commit(2)).then(answers.append)
+        inside.groups.submit("g", commit(2)).then(answers.append, pytest.fail)
 
     if inside.broker.settings["ottla.fsync.before.ack"] == "true":
         inside.do(both)
@@ -182,3 +182,44 @@ def test_a_coordinator_that_begins_anew_twice_is_taken_up_once(inside: Inside, m
     for _ in range(10):
         inside.do(lambda: None)  # whatever else was to come has had its turn
     assert taken_up == [host.index]
+
+
+def cut(host: Host[Any], offset: int) -> None:
+    """Truncate the journal as a failed write or sync does, but tell nobody: waiters are told in a later turn."""
+    partition = host.partition
+    partition.cuts += 1
+    partition.log.truncate_to(offset)
+    partition.high_watermark = partition.told_high_watermark = min(partition.high_watermark, offset)
+
+
+def test_no_command_is_decided_on_records_that_were_cut(inside: Inside) -> None:
+    assert inside.ask(commit(5)) == [ErrorCode.NONE]
+    kept = inside.do(lambda: inside.host.partition.log.next_offset)
+    assert inside.ask(commit(6)) == [ErrorCode.NONE]
+    answers: list[Any] = []
+
+    def cut_then_submit() -> int:
+        cut(inside.host, kept)
+        inside.host.submit(commit(7), answers.append)
+        return inside.host.partition.log.next_offset
+
+    assert inside.do(cut_then_submit) == kept
+    assert [answer.code for answer in answers] == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    while isinstance(found := inside.ask(FetchOffsets("g", (WHERE,))), ApiError):
+        assert found.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert found.of(WHERE).offset == 5
+
+
+def test_no_timer_is_decided_on_records_that_were_cut(inside: Inside) -> None:
+    assert inside.ask(commit(5)) == [ErrorCode.NONE]
+    kept = inside.do(lambda: inside.host.partition.log.next_offset)
+    assert inside.ask(commit(6)) == [ErrorCode.NONE]
+
+    def cut_then_wake() -> int:
+        host = inside.host
+        host._runner._set("due", 0, commit(7))
+        cut(host, kept)
+        host._wake()
+        return host.partition.log.next_offset
+
+    assert inside.do(cut_then_wake) == kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from ottla.server.loop.later import FAILED, Later
+from ottla.server.loop.later import Later
 from ottla.server.loop.retrying import growing_pauses, pauses_for, repeating, retrying
 
 
@@ -85,4 +85,4 @@ def test_an_attempt_that_failed_is_the_outcome() -> None:
     failed: Later[str] = Later()
     failed.fail()
     outcome = retrying(Timers(), lambda: failed, lambda answer: bool(answer.upper()), growing_pauses(1, 1, 2))
-    assert outcome.done and outcome.taken() is FAILED
+    assert outcome.failed

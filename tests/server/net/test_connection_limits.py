@@ -14,6 +14,7 @@ from tests.support.requests.raw import Closed, RawConnection
 
 from ottla.model import limits
 from ottla.model.node_config import NodeConfig
+from ottla.security.protocol import SecurityProtocol
 from ottla.server.api import dispatch
 from ottla.server.api.dispatcher import Dispatcher
 from ottla.server.loop.request_memory import RequestMemory
@@ -21,6 +22,8 @@ from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.slices import Slices
 from ottla.server.net.connection_limits import ConnectionLimits
 from ottla.server.net.listener import Listener
+from ottla.server.security.listener_security import ListenerSecurity
+from ottla.server.security.logins import Logins
 from ottla.server.settings.configs import SINGLE_NODE
 from ottla.server.settings.listeners import ListenerAddress
 from ottla.server.storage.cold_reads import ColdReads
@@ -69,8 +72,9 @@ def test_a_listener_without_descriptors_does_not_spin() -> None:
     runtime = Runtime(cast(Any, loop), now_ms=lambda: 0, rng=random.Random(1))
     cold = ColdReads(loop, runtime.disk_threads(1), lambda partition: None)
     door = ConnectionLimits(NodeConfig(SINGLE_NODE).broker, RequestMemory(-1))
-    address, dispatcher = ListenerAddress("PLAINTEXT", "127.0.0.1", 9092), Dispatcher(dispatch.route, None)
-    listener = Listener(address, NoDescriptors(), runtime, cold, door, dispatcher, cast(Any, None))
+    address, dispatcher = ListenerAddress("PLAINTEXT", "127.0.0.1", 9092), Dispatcher(dispatch.ROUTES, None)
+    plain = ListenerSecurity(SecurityProtocol.PLAINTEXT, None, None)
+    listener = Listener(address, NoDescriptors(), runtime, cold, door, plain, dispatcher, cast(Any, None), Logins(None))
     assert loop.reader is not None
     loop.reader()
     assert loop.reader is None, "it does not look again at once"
@@ -109,7 +113,7 @@ def test_limits_change_while_the_node_runs(ottla_broker: EmbeddedBroker) -> None
                 raise AssertionError("there is one already")
             except (Closed, OSError):
                 pass
-        alter(first, BROKER, "", max_connections_per_ip=2)
+        alter(first, BROKER, "", max_connections_per_ip_overrides="[::ffff:127.0.0.1]:2")  # the same address
         with RawConnection(ottla_broker.bootstrap) as second:
             second.call(HELLO, 3)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,23 +78,24 @@ class Served:
     def __init__(self, handle: Callable[[], Any]) -> None:
         self.sock, self.loop = Socket(), Loop()
         self.handled = 0
+        self.left: list[Connection] = []  # what the connection limits hear of
 
         def intercept(*_: object) -> Any:
             self.handled += 1
             return handle()
 
         peer = SimpleNamespace(controller=False, remote_address="somebody")
-        context: Any = SimpleNamespace(connection=peer, client_id="", when_closed={}, holds=0)
+        context: Any = SimpleNamespace(connection=peer, client_id="", when_closed={}, holds=0, end=lambda: None)
         runtime = Runtime(self.loop, now_ms=lambda: 0, rng=random.Random(1))
         self.connection = Connection(
             self.sock,
             runtime,
             ColdReads(self.loop, runtime.disk_threads(1), lambda partition: None),
-            Dispatcher(dispatch.route, None, intercept),
+            Dispatcher(dispatch.ROUTES, None, intercept),
             lambda connection: context,
             RequestMemory(-1),
             1 << 20,
-            lambda _: None,
+            self.left.append,
         )
 
     def ask(self, count: int) -> None:
@@ -183,3 +185,18 @@ def test_an_answer_that_was_given_leaves_before_the_connection_is_closed() -> No
     assert served.sock.sent[1] == b"closed"
     served.loop.turn()
     assert len(served.sock.sent) == 2
+
+
+def test_work_that_cannot_be_stopped_keeps_no_connection_open() -> None:
+    served, answers = waiting(3)
+    stopped: list[int] = []
+
+    def fail() -> None:
+        raise ValueError
+
+    for number, answer in enumerate(answers):
+        answer.on_abandon = fail if number == 1 else partial(stopped.append, number)
+    served.connection.context.when_closed.update({"bad": fail, "good": partial(stopped.append, 3)})
+    served.connection.close()
+    assert stopped == [0, 2, 3]
+    assert served.left == [served.connection], "it is counted no more"

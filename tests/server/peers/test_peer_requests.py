@@ -6,8 +6,10 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.loop.later import Later
+from ottla.server.loop.later import Later, settled
 from ottla.server.peers.peer_requests import Outbox, PeerQuestions
 
 
@@ -102,10 +104,63 @@ def test_a_reader_that_fails_hurts_no_other() -> None:
         def fail(_: str) -> None:
             raise ValueError
 
-        asking.ask(7, 1).then(fail)
-        asking.ask(7, 2).then(told.append)
+        asking.ask(7, 1).then(fail, pytest.fail)
+        asking.ask(7, 2).then(told.append, pytest.fail)
         await asyncio.sleep(0)
         answer.set({1: "2", 2: "4"})
         assert told == ["4"]
+
+    asyncio.run(talk())
+
+
+def test_a_request_that_cannot_be_made_refuses_its_questions_and_hurts_no_later_one() -> None:
+    class Unlucky(Doubling):
+        def request(self, key: int, questions: list[int]) -> Any:
+            assert 13 not in questions, "unlucky"
+            return questions
+
+    async def talk() -> None:
+        requests: Any = SimpleNamespace(ask=lambda node_id, numbers, purpose: settled({n: str(2 * n) for n in numbers}))
+        asking = Unlucky(requests)
+        unlucky = asking.ask(7, 13)
+        await asyncio.sleep(0)
+        assert unlucky.taken() == "13: UNKNOWN_SERVER_ERROR"
+        later = asking.ask(7, 1)
+        await asyncio.sleep(0)
+        assert later.taken() == "2"
+
+    asyncio.run(talk())
+
+
+def test_an_answer_that_cannot_be_read_refuses_the_questions() -> None:
+    class Unreadable(Doubling):
+        def answers(self, key: int, response: Any) -> Any:
+            raise KeyError(key)
+
+    async def talk() -> None:
+        requests: Any = SimpleNamespace(ask=lambda *_: settled("gibberish"))
+        asked = Unreadable(requests).ask(7, 1)
+        await asyncio.sleep(0)
+        assert asked.taken() == "1: UNKNOWN_SERVER_ERROR"
+
+    asyncio.run(talk())
+
+
+def test_items_that_cannot_be_sent_do_not_hold_up_those_behind_them() -> None:
+    sent: list[str] = []
+
+    def send(key: int, items: list[str]) -> Later[None]:
+        if "a1" in items:
+            raise ValueError
+        sent.extend(items)
+        return settled(None)
+
+    async def talk() -> None:
+        outbox: Outbox[int, str] = Outbox(send, lambda item: item[0])
+        for item in ("a1", "a2"):
+            outbox.put(7, item)
+        for _ in range(2):
+            await asyncio.sleep(0)
+        assert sent == ["a2"]
 
     asyncio.run(talk())

@@ -80,7 +80,9 @@ def test_flushed_means_on_disk_also_after_flushes_that_failed(failing_s: float) 
     end_offset = journal.store.end_offset
     journal.faults.sync_error_rate = 1.0
     told: list[tuple[float, int]] = []
-    journal.quorum.flushed().then(lambda _: told.append((journal.loop.time(), journal.store.flushed_offset)))
+    journal.quorum.flushed().then(
+        lambda _: told.append((journal.loop.time(), journal.store.flushed_offset)), pytest.fail
+    )
     journal.loop.call_later(failing_s, setattr, journal.faults, "sync_error_rate", 0.0)
     journal.run(failing_s + 30)
     ((at, flushed_offset),) = told

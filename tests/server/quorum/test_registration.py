@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from tests.server.nodes import ask, run, running, settings, until
 
+from ottla.client.connection import Address, Connection
+from ottla.client.errors import ClientError
 from ottla.cluster.snapshot import feature
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.node import Node
@@ -14,6 +17,7 @@ from ottla.server.ports.ports import system_ports
 from ottla.server.quorum import quorum_member as member
 from ottla.wire.messages.cluster.controller_registration import ControllerRegistrationRequest
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest
+from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
 
 
 def test_a_broker_that_nobody_registers_ends_and_says_why(tmp_path: Path) -> None:
@@ -46,6 +50,50 @@ def test_controllers_are_not_registered_before_3_7(tmp_path: Path, monkeypatch: 
             assert not node.metadata.state.controllers
         finally:
             await node.stop()
+
+    run(test)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_port_that_the_system_chose_is_registered(count: int, tmp_path: Path) -> None:
+    """Other brokers tell it to clients, also those that join a node that was alone."""
+
+    async def test() -> None:
+        chosen = [
+            {**each, "listeners": "PLAINTEXT://127.0.0.1:0," + each["listeners"].partition(",")[2]}
+            for each in settings(tmp_path, count)
+        ]
+        async with running(chosen) as nodes:
+            for node in nodes.values():
+                (endpoint,) = node.metadata.state.brokers[node.metadata.node_id].endpoints
+                assert (endpoint.host, endpoint.port) == node.addresses[0]
+
+    run(test)
+
+
+def test_the_first_answer_of_a_cluster_that_starts_names_brokers_and_controller(tmp_path: Path) -> None:
+    """As in Kafka, whose brokers let clients in when they are unfenced."""
+
+    async def first_answer(address: Address) -> MetadataResponse:
+        while True:
+            try:
+                client = await Connection.open(address)
+            except ClientError:
+                await asyncio.sleep(0.001)  # nobody listens yet
+                continue
+            try:
+                return await client.request(MetadataRequest(topics=[]))
+            finally:
+                client.close()
+
+    async def test() -> None:
+        values = settings(tmp_path, 3)
+        ports = [int(each["listeners"].partition(",")[0].rpartition(":")[2]) for each in values]
+        asking = [asyncio.create_task(first_answer(Address("127.0.0.1", port))) for port in ports]
+        async with running(values) as nodes:
+            for id, answer in zip(nodes, await asyncio.gather(*asking), strict=True):
+                assert id in {broker.node_id for broker in answer.brokers}
+                assert answer.controller_id in nodes
 
     run(test)
 

@@ -22,6 +22,8 @@ from ottla.cluster.snapshot import snapshot
 from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import REQUEST_ELEMENTS_MAX
+from ottla.security.principal import ANONYMOUS
+from ottla.server.api.security.forwarded_principal import principal_bytes
 from ottla.server.loop.later import Later
 from ottla.server.node import Node
 from ottla.server.ports.ports import system_ports
@@ -227,7 +229,9 @@ def test_controllers_answer_on_their_own_listener(tmp_path: Path) -> None:
             assert mismatched.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
             inner = request_frame(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12, 7, "x")
             sealed = EnvelopeRequest(
-                request_data=bytes(inner)[4:], request_principal=None, client_host_address=bytes([127, 0, 0, 1])
+                request_data=bytes(inner)[4:],
+                request_principal=principal_bytes(ANONYMOUS),
+                client_host_address=bytes([127, 0, 0, 1]),
             )
             assert (await ask(leader, sealed, "CONTROLLER")).error_code == ErrorCode.INVALID_REQUEST
             assert (await ask(other, sealed, "CONTROLLER")).error_code == ErrorCode.NOT_CONTROLLER

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.server.nodes import ask, run, settings, until
 from tests.server.talk import produce_request
 
+from ottla.log.files.disk import StorageError
 from ottla.model.errors import ErrorCode
+from ottla.replica.partition import Partition
 from ottla.server.node import Node
 from ottla.server.ports.os_disk import OsDisk
 from ottla.server.ports.ports import system_ports
+from ottla.server.storage.opening import Opening
 from ottla.sim.world.disk import SimDisk
 from ottla.wire.messages.records.produce import ProduceRequest
 from ottla.wire.messages.topics.create_topics import CreateTopicsRequest
@@ -51,7 +57,7 @@ async def write(node: Node, topic: str, index: int) -> int:
     return int(answer.responses[0].partition_responses[0].error_code)
 
 
-def test_others_lead_what_lay_in_a_directory_that_failed(tmp_path: Path) -> None:
+def test_others_lead_what_lay_in_a_directory_that_failed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         values = settings(tmp_path, 3)
         values[0]["log.dirs"] += f",{BAD}"
@@ -64,6 +70,43 @@ def test_others_lead_what_lay_in_a_directory_that_failed(tmp_path: Path) -> None
             await asyncio.gather(*(node.stop() for node in nodes.values()))
 
     run(test)
+    (told,) = [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR]
+    assert told.startswith(f"{BAD}: ") and "its 2 partitions answer with storage errors" in told
+
+
+def test_a_directory_that_cannot_be_read_any_more_is_told_of_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A follower opens its partitions one after the other; the first that fails speaks for all."""
+    open_log = Opening.open
+
+    def fail(self: Opening) -> Partition:
+        if self.directory.path == BAD:
+            raise StorageError(errno.EIO, "it cannot be read")
+        return open_log(self)
+
+    async def test() -> None:
+        values = settings(tmp_path, 3)
+        values[0]["log.dirs"] += f",{BAD}"
+        disk = SimDisk()
+        others = {n + 1: Node(values[n], system_ports(values[n])) for n in (1, 2)}
+        first = node_with(values[0], disk)
+        try:
+            await asyncio.gather(*(node.start() for node in (first, *others.values())))
+            await create(others[2], "t", [2, 1, 3], 20)
+            await until(lambda: len(first.storage.directories[1].partitions) == 10)
+            await first.stop()
+            monkeypatch.setattr(Opening, "open", fail)
+            first = node_with(values[0], disk)
+            await first.start()
+            await until(lambda: first.storage.directories[1].offline)
+            await until(lambda: first.rooms.replication._opening is None)  # type: ignore[union-attr]
+        finally:
+            await asyncio.gather(*(node.stop() for node in (first, *others.values())))
+
+    run(test)
+    (told,) = [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR]
+    assert told.startswith(f"{BAD}: it cannot be read; its 10 partitions")
 
 
 async def _fail_and_look(nodes: dict[int, Node], disk: SimDisk) -> None:

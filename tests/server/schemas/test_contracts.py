@@ -199,8 +199,9 @@ def test_a_retry_is_acknowledged_only_with_its_dead_letters(shop: Shop) -> None:
     assert [each.value() for each in shop.read("orders", 1)] == [good]
 
 
-@pytest.mark.parametrize(("named", "why"), [("loops", "break the contract"), ("__consumer_offsets", "broker's own")])
+@pytest.mark.parametrize(("named", "why"), [("loops", "break the contract"), ("grave_yard", "collides with")])
 def test_topics_that_cannot_take_letters(shop: Shop, named: str, why: str) -> None:
+    shop.topic("grave.yard")
     shop.topic("loops", **{"": "id", "_action": "dlq", "_dlq": named})
     schema_id = shop.registry.register("loops-value", ORDER)
     for value in (order(schema_id), order(schema_id, id=2)):
@@ -208,6 +209,12 @@ def test_topics_that_cannot_take_letters(shop: Shop, named: str, why: str) -> No
             shop.registry._client.send("loops", b"bad")
         shop.registry._client.send("loops", value)
     assert [each.offset() for each in shop.read("loops", 2)] == [0, 1]
+
+
+@pytest.mark.parametrize("named", ["__consumer_offsets", "__ottla_audit", "__new", "_schemas", "no/such", ".."])
+def test_names_that_cannot_be_set(shop: Shop, named: str) -> None:
+    with pytest.raises(Exception, match="Topic name is invalid"):
+        shop.topic("orders", **{"": "id", "_action": "dlq", "_dlq": named})
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "lz4", "zstd", "snappy"])

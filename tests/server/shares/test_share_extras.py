@@ -167,8 +167,11 @@ def test_rejected_and_worn_out_records_become_dead_letters(broker: EmbeddedBroke
 
 
 def test_nothing_is_given_up_that_cannot_be_buried(broker: EmbeddedBroker, connection: RawConnection) -> None:
-    """A dead-letter topic that cannot exist: the record stays with its consumer, and with the group after that."""
-    with Queue(broker, connection, ottla_share_dlq_topic="no/such/name", share_delivery_count_limit=2) as queue:
+    """A dead-letter topic that cannot be created, because its name collides with another's: the record stays with its
+    consumer, and with the group after that.
+    """
+    create(connection, "buried.here")
+    with Queue(broker, connection, ottla_share_dlq_topic="buried_here", share_delivery_count_limit=2) as queue:
         queue.put(b"x")
         member, other = queue.join("member"), queue.join("other")
         assert member.poll() == [(0, 0, 1)]

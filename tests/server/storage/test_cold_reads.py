@@ -6,9 +6,11 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from ottla.log.files.disk import Cold
 from ottla.server.handlers.records import list_offsets
-from ottla.server.loop.later import Later
+from ottla.server.loop.later import AnswerFailed, Later
 from ottla.server.storage.cold_reads import ColdReads
 from ottla.sim.world.disk import SimDisk
 
@@ -46,6 +48,7 @@ def test_an_offset_that_cannot_be_looked_up_by_our_own_fault_is_answered() -> No
         search: Any = None
         list_offsets._search(search, answer, lambda _: None, context, done)
         assert not done.done
-        await asyncio.wait_for(done, 60)
+        with pytest.raises(AnswerFailed):
+            await asyncio.wait_for(done, 60)
 
     asyncio.run(test())

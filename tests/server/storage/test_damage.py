@@ -105,6 +105,30 @@ def test_a_recovery_that_failed_is_owed(
         assert produce(connection, "t", [b"x"]) == (0, 3)
 
 
+def test_a_directory_that_cannot_be_read_is_told_of_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = EmbeddedBroker(tmp_path)
+    with broker, RawConnection(broker.bootstrap) as connection:
+        create(connection, "t", partitions=5)
+        for index in range(5):
+            assert produce(connection, "t", [b"x"], index=index) == (0, 0)
+    (tmp_path / CLEAN_SHUTDOWN).unlink()
+
+    def fail(file: OsFile, position: int, size_bytes: int) -> bytes:
+        if file.path.endswith(".log") and file.path.startswith("t-"):
+            raise StorageError(errno.EIO, "no")
+        return read(file, position, size_bytes)
+
+    read = OsFile.read
+    with monkeypatch.context() as patch:
+        patch.setattr(OsFile, "read", fail)
+        broker.start()
+        broker.stop()
+    told = [each.getMessage() for each in caplog.records if "cannot be opened" in each.getMessage()]
+    assert len(told) == 1 and "5 partitions cannot be opened, the first is t-" in told[0]
+
+
 def test_in_a_cluster_others_lead_and_the_next_start_fetches_it_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

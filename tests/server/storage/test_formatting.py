@@ -21,11 +21,12 @@ from ottla.log.files.disk import Directory, read_all
 from ottla.model.ids import uuid_text
 from ottla.raft.journal import ElectionState, ReplicaKey
 from ottla.raft.voters import QuorumEndpoint, VoterHistory, VoterSet
+from ottla.security.sasl.scram.arguments import parse_scram_user
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.formatting import format_directories, initial_levels, parse_controllers
 from ottla.server.storage.identity import BOOTSTRAP, IdentityError, identify
 from ottla.sim.world.disk import Crash, SimDisk
-from ottla.wire.journal.cluster_metadata import FeatureLevelRecord
+from ottla.wire.journal.cluster_metadata import FeatureLevelRecord, UserScramCredentialRecord
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 DISK_ID = b"\x07" * 16
@@ -233,3 +234,43 @@ def test_formatting_by_hand_vouches_for_what_a_node_formatted_itself() -> None:
     assert not disk.exists(DOUBT)
     with pytest.raises(IdentityError, match="formatted already"):
         by_hand(CLUSTER, ignore_formatted=False)
+
+
+def test_users_of_the_first_hour(tmp_path: Path) -> None:
+    """`--add-scram` writes the credentials into the bootstrap, from which a new cluster has them."""
+    properties = tmp_path / "server.properties"
+    properties.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093\n"
+        f"controller.quorum.voters=1@127.0.0.1:9093\nlog.dirs={tmp_path / 'data'}\n"
+    )
+    users = tmp_path / "users"
+    users.write_text("SCRAM-SHA-512=[name=bob,password=hidden]\n\nSCRAM-SHA-256=[name=carol,password=hidden]\n")
+    command = ["format", str(properties), "--add-scram", f"@{users}"]
+    warned = CliRunner().invoke(app, [*command, "-S", "SCRAM-SHA-256=[name=alice,password=hidden]"])
+    assert warned.exit_code == 0, warned.output
+    assert "others may see this password" in warned.output and "hidden" not in warned.output
+    stored = snapshot_items((tmp_path / "data" / BOOTSTRAP).read_bytes(), BOOTSTRAP)
+    records = [item.content.record for item in stored if isinstance(item.content, MetadataEntry)]
+    credentials = [record for record in records if isinstance(record, UserScramCredentialRecord)]
+    assert [(each.name, each.mechanism) for each in credentials] == [("bob", 2), ("carol", 1), ("alice", 1)]
+    assert credentials[1].stored_key != credentials[2].stored_key  # each with a salt of its own
+    assert [type(record) for record in records[: len(DEFAULT_LEVELS)]] == [FeatureLevelRecord] * len(DEFAULT_LEVELS)
+
+
+def test_users_need_a_metadata_version_that_can_store_them() -> None:
+    disk = SimDisk()
+    user = parse_scram_user("SCRAM-SHA-256=[name=a,password=b]", random.Random(1).randbytes)
+    with pytest.raises(ValueError, match=r"SCRAM is only supported in metadata\.version 3\.5-IV2 or later"):
+        format_directories(
+            [("/0", disk)],
+            "/0",
+            node_id=1,
+            cluster_id=CLUSTER,
+            voters=None,
+            now_ms=5,
+            rng=random.Random(1),
+            levels=initial_levels("3.4", [], dynamic=False),
+            users=[user],
+        )
+    assert read_meta_properties(disk) is None

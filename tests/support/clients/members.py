@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
+from tests.support.clients.security import OPEN, ClientSecurity
 from tests.support.lines import HarnessError, LineServer
 from tests.support.waiting import WAIT_S
 
@@ -134,27 +135,42 @@ class LineTransactional:
         self._server.ask({"verb": verb, "producer": self.name, **arguments})
 
 
+_NUMBERS = count(1)  # a harness serves several clients, whose members need different names
+
+
 class LineClient:
     """franz-go or kafkajs: their harnesses take the fields of Joining unchanged."""
 
     fenced: type[Exception] = HarnessError
 
-    def __init__(self, server: LineServer, name: str, version: str, protocols: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        server: LineServer,
+        name: str,
+        version: str,
+        protocols: tuple[str, ...],
+        security: ClientSecurity = OPEN,
+    ) -> None:
         self.name = name
         self.version = version
         self.protocols = protocols
         self._server = server
-        self._names = count(1)
+        self._security = security
 
     def join(self, bootstrap: str, how: Joining) -> LineMember:
-        name = f"member-{next(self._names)}"
+        name = f"member-{next(_NUMBERS)}"
         self._server.ask({"verb": "join", "bootstrap": bootstrap, "member": name, **self._joining(how)})
         return LineMember(self._server, name)
 
     def transactional(self, bootstrap: str, identity: str) -> LineTransactional:
-        name = f"producer-{next(self._names)}"
-        self._server.ask({"verb": "txn_open", "bootstrap": bootstrap, "producer": name, "id": identity})
+        name = f"producer-{next(_NUMBERS)}"
+        request = {"verb": "txn_open", "bootstrap": bootstrap, "producer": name, "id": identity}
+        self._server.ask(request | self._secured())
         return LineTransactional(self._server, name)
+
+    def ask(self, verb: str, bootstrap: str, **fields: object) -> Any:
+        """The answer to any other verb of the harness."""
+        return self._server.ask({"verb": verb, "bootstrap": bootstrap, **fields} | self._secured())
 
     def copy(self, bootstrap: str, how: Joining, target: str, identity: str, total: int) -> None:
         request = {"verb": "copy", "bootstrap": bootstrap, "target": target, "id": identity, "count": total}
@@ -162,15 +178,19 @@ class LineClient:
 
     def _joining(self, how: Joining) -> dict[str, Any]:
         fields = {name: value for name, value in how._asdict().items() if value is not None}
-        return fields | {"topics": list(how.topics)}
+        return fields | {"topics": list(how.topics)} | self._secured()
+
+    def _secured(self) -> dict[str, Any]:
+        return {"security": self._security.texts()} if self._security != OPEN else {}
 
 
 class JavaGroups(LineClient):
     """The Java consumer and producer; its harness takes the clients' own settings."""
 
-    def __init__(self, server: LineServer, version: str) -> None:
-        assignors = ("range", "roundrobin", "cooperative-sticky")
-        super().__init__(server, "java", version, assignors if version.startswith("3.") else (*assignors, "consumer"))
+    def __init__(self, server: LineServer, version: str, security: ClientSecurity = OPEN) -> None:
+        assignors: tuple[str, ...] = ("range", "roundrobin", "cooperative-sticky")
+        protocols = assignors if version.startswith("3.") else (*assignors, "consumer")
+        super().__init__(server, "java", version, protocols, security)
 
     def copy(self, bootstrap: str, how: Joining, target: str, identity: str, total: int) -> None:
         member = self.join(bootstrap, how._replace(isolation="read_committed"))
@@ -189,7 +209,7 @@ class JavaGroups(LineClient):
         member.leave()
 
     def _joining(self, how: Joining) -> dict[str, Any]:
-        config = {"group.id": how.group, "isolation.level": how.isolation}
+        config = {"group.id": how.group, "isolation.level": how.isolation} | self._secured()["config"]
         if how.protocol == "consumer":
             config["group.protocol"] = "consumer"
         else:
@@ -198,6 +218,9 @@ class JavaGroups(LineClient):
         if how.instance is not None:
             config["group.instance.id"] = how.instance
         return {"topics": list(how.topics), "pattern": how.pattern, "config": config}
+
+    def _secured(self) -> dict[str, Any]:
+        return {"config": self._security.java()}
 
 
 ASSIGNORS = {

@@ -20,6 +20,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as AioSticky
 from tests.support.clients.assigned import Aio, Confluent, KafkaPython
 from tests.support.clients.members import WAIT_S, Joining, Received, State
+from tests.support.clients.security import OPEN, ClientSecurity
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # importing it uses a deprecated function of Python
@@ -119,13 +120,14 @@ def copy_with(handle: Handle, producer: Producing, target: str, total: int) -> N
 
 
 class ConfluentHandle:
-    def __init__(self, bootstrap: str, how: Joining) -> None:
+    def __init__(self, bootstrap: str, how: Joining, security: ClientSecurity = OPEN) -> None:
         settings: dict[str, Any] = {
             "bootstrap.servers": bootstrap,
             "group.id": how.group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": how.isolation,
+            **security.librdkafka(),
         }
         if how.protocol == "consumer":
             settings["group.protocol"] = "consumer"
@@ -155,8 +157,10 @@ class ConfluentHandle:
 
 
 class ConfluentTransactional:
-    def __init__(self, bootstrap: str, identity: str) -> None:
-        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "transactional.id": identity})
+    def __init__(self, bootstrap: str, identity: str, security: ClientSecurity = OPEN) -> None:
+        self._producer = confluent_kafka.Producer(
+            {"bootstrap.servers": bootstrap, "transactional.id": identity, **security.librdkafka()}
+        )
         self._producer.init_transactions(WAIT_S)
 
     def begin(self) -> None:
@@ -185,14 +189,15 @@ class ConfluentGroups:
     protocols = ("range", "roundrobin", "cooperative-sticky", "consumer")
     fenced: type[Exception] = confluent_kafka.KafkaException
 
-    def __init__(self) -> None:
+    def __init__(self, security: ClientSecurity = OPEN) -> None:
         self.name, self.version = Confluent.name, Confluent().version
+        self._security = security
 
     def join(self, bootstrap: str, how: Joining) -> ThreadMember:
-        return ThreadMember(lambda: ConfluentHandle(bootstrap, how))
+        return ThreadMember(lambda: ConfluentHandle(bootstrap, how, self._security))
 
     def transactional(self, bootstrap: str, identity: str) -> ConfluentTransactional:
-        return ConfluentTransactional(bootstrap, identity)
+        return ConfluentTransactional(bootstrap, identity, self._security)
 
     def copy(self, bootstrap: str, how: Joining, target: str, identity: str, total: int) -> None:
         producer = ConfluentTransactional(bootstrap, identity)
@@ -215,12 +220,12 @@ class _Loop:
 class AioHandle(_Loop):
     ASSIGNORS = {"range": AioRange, "roundrobin": AioRoundRobin, "sticky": AioSticky}
 
-    def __init__(self, bootstrap: str, how: Joining) -> None:
+    def __init__(self, bootstrap: str, how: Joining, security: ClientSecurity = OPEN) -> None:
         super().__init__()
         self.group = how.group
-        self.run(self._open(bootstrap, how))
+        self.run(self._open(bootstrap, how, security))
 
-    async def _open(self, bootstrap: str, how: Joining) -> None:
+    async def _open(self, bootstrap: str, how: Joining, security: ClientSecurity) -> None:
         self.consumer = aiokafka.AIOKafkaConsumer(
             bootstrap_servers=bootstrap,
             group_id=how.group,
@@ -230,6 +235,7 @@ class AioHandle(_Loop):
             isolation_level=how.isolation,
             heartbeat_interval_ms=300,
             partition_assignment_strategy=(self.ASSIGNORS[how.protocol],),
+            **security.aiokafka(),
         )
         await self.consumer.start()
         self.consumer.subscribe(topics=list(how.topics))
@@ -250,12 +256,14 @@ class AioHandle(_Loop):
 
 
 class AioTransactional(_Loop):
-    def __init__(self, bootstrap: str, identity: str) -> None:
+    def __init__(self, bootstrap: str, identity: str, security: ClientSecurity = OPEN) -> None:
         super().__init__()
-        self.run(self._open(bootstrap, identity))
+        self.run(self._open(bootstrap, identity, security))
 
-    async def _open(self, bootstrap: str, identity: str) -> None:
-        self._producer = aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=identity)
+    async def _open(self, bootstrap: str, identity: str, security: ClientSecurity) -> None:
+        self._producer = aiokafka.AIOKafkaProducer(
+            bootstrap_servers=bootstrap, transactional_id=identity, **security.aiokafka()
+        )
         await self._producer.start()
 
     def begin(self) -> None:
@@ -287,14 +295,15 @@ class AioGroups:
     protocols = ("range", "roundrobin", "sticky")
     fenced: type[Exception] = aiokafka.errors.KafkaError
 
-    def __init__(self) -> None:
+    def __init__(self, security: ClientSecurity = OPEN) -> None:
         self.name, self.version = Aio.name, Aio().version
+        self._security = security
 
     def join(self, bootstrap: str, how: Joining) -> ThreadMember:
-        return ThreadMember(lambda: AioHandle(bootstrap, how))
+        return ThreadMember(lambda: AioHandle(bootstrap, how, self._security))
 
     def transactional(self, bootstrap: str, identity: str) -> AioTransactional:
-        return AioTransactional(bootstrap, identity)
+        return AioTransactional(bootstrap, identity, self._security)
 
     def copy(self, bootstrap: str, how: Joining, target: str, identity: str, total: int) -> None:
         producer = AioTransactional(bootstrap, identity)
@@ -308,7 +317,7 @@ class KafkaPythonHandle:
         "cooperative-sticky": CooperativeStickyAssignor,
     }
 
-    def __init__(self, bootstrap: str, how: Joining) -> None:
+    def __init__(self, bootstrap: str, how: Joining, security: ClientSecurity = OPEN) -> None:
         self.consumer = kafka.KafkaConsumer(
             bootstrap_servers=bootstrap,
             group_id=how.group,
@@ -319,6 +328,7 @@ class KafkaPythonHandle:
             heartbeat_interval_ms=300,
             session_timeout_ms=10_000,
             partition_assignment_strategy=[self.ASSIGNORS[how.protocol]],
+            **security.python(),
         )
         self.consumer.subscribe(topics=list(how.topics))
 
@@ -342,8 +352,10 @@ class KafkaPythonHandle:
 
 
 class KafkaPythonTransactional:
-    def __init__(self, bootstrap: str, identity: str) -> None:
-        self._producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, transactional_id=identity)
+    def __init__(self, bootstrap: str, identity: str, security: ClientSecurity = OPEN) -> None:
+        self._producer = kafka.KafkaProducer(
+            bootstrap_servers=bootstrap, transactional_id=identity, **security.python()
+        )
         self._producer.init_transactions()
 
     def begin(self) -> None:
@@ -374,14 +386,15 @@ class KafkaPythonGroups:
     protocols = ("range", "roundrobin", "cooperative-sticky")
     fenced: type[Exception] = kafka.errors.KafkaError
 
-    def __init__(self) -> None:
+    def __init__(self, security: ClientSecurity = OPEN) -> None:
         self.name, self.version = KafkaPython.name, KafkaPython().version
+        self._security = security
 
     def join(self, bootstrap: str, how: Joining) -> ThreadMember:
-        return ThreadMember(lambda: KafkaPythonHandle(bootstrap, how))
+        return ThreadMember(lambda: KafkaPythonHandle(bootstrap, how, self._security))
 
     def transactional(self, bootstrap: str, identity: str) -> KafkaPythonTransactional:
-        return KafkaPythonTransactional(bootstrap, identity)
+        return KafkaPythonTransactional(bootstrap, identity, self._security)
 
     def copy(self, bootstrap: str, how: Joining, target: str, identity: str, total: int) -> None:
         producer = KafkaPythonTransactional(bootstrap, identity)

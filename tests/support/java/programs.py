@@ -41,5 +41,8 @@ def run_tool(
 class JavaServer(LineServer):
     """A harness in a JVM (Lines.java)."""
 
-    def __init__(self, main_class: str, log_path: Path, *, classpath: str = CLASSPATH_431) -> None:
-        super().__init__(main_class, command(main_class, classpath=classpath), log_path)
+    def __init__(
+        self, main_class: str, log_path: Path, *, classpath: str = CLASSPATH_431, options: Sequence[str] = ()
+    ) -> None:
+        """`options` are those of the JVM."""
+        super().__init__(main_class, command(main_class, classpath=classpath, options=options), log_path)

@@ -201,12 +201,16 @@ class ProcessCluster:
         answer = self.ask(DescribeQuorumRequest(topics=[topic]), QUORUM_VERSION)
         return int(answer.topics[0].partitions[0].leader_id)
 
+    def connect(self, id: int, timeout_s: float) -> RawConnection:
+        """A connection to a broker that may ask everything."""
+        return RawConnection(self.address(id), timeout_s=timeout_s)
+
     def ask(self, request: Request, version: int, *, timeout_s: float = 20) -> Any:
         """The response of the first running broker that gives one."""
         failure: Exception | None = None
         for id in sorted(self.running):
             try:
-                with RawConnection(self.address(id), timeout_s=timeout_s) as connection:
+                with self.connect(id, timeout_s) as connection:
                     return connection.call(request, version)
             except (OSError, Closed) as error:
                 failure = error

@@ -60,6 +60,7 @@ class RealKafka:
         self.log_path = directory / "kafka.log"
         self.port, controller_port = ports or free_ports(2)
         self.bootstrap = f"127.0.0.1:{self.port}"
+        self.controller = f"127.0.0.1:{controller_port}"
         self._heap = heap
         self._jvm_options = jvm_options
         self._process: subprocess.Popen[bytes] | None = None

@@ -32,6 +32,7 @@ class OttlaNode:
         self.data_dir = directory / "data"
         self.port, controller_port = free_ports(2)
         self.bootstrap = f"127.0.0.1:{self.port}"
+        self.controller = f"127.0.0.1:{controller_port}"  # if it is started from properties
         self.ready_line = ""
         self.prefix: Sequence[str] = ()  # a command that runs the node's command, with its arguments
         self._process: subprocess.Popen[bytes] | None = None

@@ -2,6 +2,7 @@
 
 import select
 import socket
+import ssl
 import struct
 from typing import TypeVar
 
@@ -21,9 +22,20 @@ class Closed(Exception):
 
 
 class RawConnection:
-    def __init__(self, bootstrap: str, *, timeout_s: float = WAIT_S) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        timeout_s: float = WAIT_S,
+        source: str | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`source` is the address of this end, by which ACLs can tell clients apart; `tls` secures the connection."""
         host, port = bootstrap.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        own = None if source is None else (source, 0)
+        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s, source_address=own)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         self._next_id = 1
 
     def __del__(self) -> None:
@@ -59,6 +71,10 @@ class RawConnection:
         """Receive one frame, without its length."""
         (length,) = struct.unpack(">i", self._exactly(4))
         return self._exactly(length)
+
+    def receive_some(self) -> bytes:
+        """Receive what comes next, be it only a part of a frame."""
+        return self._exactly(1)
 
     def _exactly(self, count: int) -> bytes:
         parts = []

@@ -41,12 +41,13 @@ MEANINGFUL = (-1, 0, "", NO_ID, None)
 class Side:
     """One broker, with a bare connection and the ids of its topics."""
 
-    def __init__(self, name: str, bootstrap: str) -> None:
+    def __init__(self, name: str, bootstrap: str, *, source: str | None = None) -> None:
         self.name = name
         self.bootstrap = bootstrap
+        self._source = source  # the address of this end
         self.ids: dict[str, bytes] = {}
         self._barriers = 0
-        self._connection = RawConnection(bootstrap, timeout_s=WAIT_S)
+        self._connection = RawConnection(bootstrap, timeout_s=WAIT_S, source=source)
 
     def call(self, request: Request, version: int, *, blank: tuple[str, ...] = ()) -> Plain:
         """The response as plain data; `blank` names further fields whose values are not compared."""
@@ -62,7 +63,7 @@ class Side:
             return self._connection.call(request, version)
         except (Closed, TimeoutError):
             self._connection.close()
-            self._connection = RawConnection(self.bootstrap, timeout_s=WAIT_S)
+            self._connection = RawConnection(self.bootstrap, timeout_s=WAIT_S, source=self._source)
             raise
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:

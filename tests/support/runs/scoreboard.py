@@ -1,8 +1,8 @@
 """The results of each client with the node: collected while the compatibility tests run, stored for scripts/docs.py.
 
-A test belongs to one cell: its row is the client (a fixture of FIXTURES, or the `tool` marker), its column the
-`feature` marker. A cell is "passed" when every test of the cell passed. A run of all tests replaces all results; a run
-of some replaces only the cells of these tests.
+A test belongs to one cell: its row is the client (a fixture of FIXTURES, the client that the test itself has noted with
+`note_client`, or the `tool` marker), its column the `feature` marker. A cell is "passed" when every test of the cell
+passed. A run of all tests replaces all results; a run of some replaces only the cells of these tests.
 """
 
 import fcntl
@@ -14,6 +14,14 @@ from tests.support.tools import TOOLS
 
 PATH = TOOLS / "compatibility.json"
 FIXTURES = ("client", "group_client", "share_client", "java")  # each gives its client's name and version
+
+
+_CLIENT = pytest.StashKey[str]()
+
+
+def note_client(item: pytest.Item, name: str, version: str) -> None:
+    """Note the client that a test is about, where the test makes it itself."""
+    item.stash[_CLIENT] = f"{name} {version}"
 
 
 class Scoreboard:
@@ -60,6 +68,8 @@ def _row(item: pytest.Item) -> str | None:
     tool = item.get_closest_marker("tool")
     if tool is not None:
         return str(tool.args[0])
+    if _CLIENT in item.stash:
+        return item.stash[_CLIENT]
     arguments: dict[str, Any] = getattr(item, "funcargs", {})
     client = next((arguments[name] for name in FIXTURES if name in arguments), None)
     return None if client is None else f"{client.name} {client.version}"

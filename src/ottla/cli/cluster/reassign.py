@@ -134,4 +134,7 @@ def parse_rate(text: str) -> int:
         raise WrongUsage(f"{text!r} is no rate", "50MiB means 50 MiB per second")
     step = 1024 if match[3] else 1000
     unit: int = step ** " kmgt".index(match[2].lower() or " ")
-    return max(1, round(float(match[1]) * unit))
+    rate = float(match[1]) * unit
+    if rate < 1:
+        raise WrongUsage(f"{text!r}: it has to be above 0", "1 is one byte; without a limit, do not give one")
+    return round(rate)

@@ -53,6 +53,26 @@ def _committed_files(directory: Path) -> list[Path]:
     return [directory / Path(each["path"]).name for each in entries if each["action"] == "add"]
 
 
+class SalesCount:
+    """Counts the committed sales of the topic, each look those that came since the last one. It counts records, not
+    offsets, because the markers of transactions take offsets, too. The closing order is no sale.
+    """
+
+    def __init__(self, client: Blocking, shop: Shop, partitions: int) -> None:
+        self._client = client
+        self._closing_key = str(shop.orders).encode()
+        self._next = dict.fromkeys(range(partitions), 0)  # the first offset that was not counted, by partition
+        self._count = 0
+
+    def look(self) -> int:
+        """The number of sales that are in the topic now."""
+        for index, start in self._next.items():
+            for record in self._client.read(SALES, index, start=start, options=ReadOptions(read_committed=True)):
+                self._count += record.key != self._closing_key
+                self._next[index] = record.offset + 1
+        return self._count
+
+
 def check_sales(client: Blocking, registry_url: str, shop: Shop) -> int:
     """Check that every order that was paid in time is in the topic, once, with the right country and amount; their
     number.

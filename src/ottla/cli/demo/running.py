@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cli.demo import pipeline, results
 from ottla.cli.demo.feeding import PARTITIONS, Feed, prepare
@@ -21,9 +21,7 @@ from ottla.cli.demo.view import DemoMoment, Lag, View
 from ottla.cli.terminal.output import out
 from ottla.cli.terminal.plain import CommandError
 from ottla.client.blocking.blocking import Blocking
-from ottla.client.consumer.offsets import LATEST, resolve
 from ottla.client.options import wall_clock_ms
-from ottla.model.ids import TopicPartition
 from ottla.spark.pipelines.status import Board
 
 if TYPE_CHECKING:
@@ -34,6 +32,14 @@ QUERIES = ("sales", "revenue")
 _LOOK_EVERY_S = 0.5
 _GIVE_UP_S = 300.0  # without any progress
 _RATE_OVER_S = 5.0
+
+
+class _Running(NamedTuple):
+    """What a pipeline is watched with while it runs."""
+
+    client: Blocking
+    feed: Feed
+    sales: results.SalesCount
 
 
 class Demo:
@@ -70,10 +76,11 @@ class Demo:
             ids = prepare(client, url)
             step("topics", f"users, orders, payments, sales; Avro schemas registered with ids {sorted(ids.values())}")
             feed = Feed(client, self._shop, ids)
+            running = _Running(client, feed, results.SalesCount(client, self._shop, PARTITIONS))
             feed.start()
             try:
                 with View() as view:
-                    self._pipeline(client, feed, view, bootstrap, url)
+                    self._pipeline(running, view, bootstrap, url)
             finally:
                 feed.stop()
             self._check(client, url)
@@ -97,16 +104,17 @@ class Demo:
         self._programs.append(program)
         return program
 
-    def _pipeline(self, client: Blocking, feed: Feed, view: View, bootstrap: str, url: str) -> None:
+    def _pipeline(self, running: _Running, view: View, bootstrap: str, url: str) -> None:
         """Run the pipeline, kill it half way, run it again, until the last window is written."""
-        spark = self._start_pipeline(bootstrap, url)
+        spark, feed = self._start_pipeline(bootstrap, url), running.feed
 
         def watch(phase: str, until: Callable[[int, Windows], bool]) -> None:
             seen, seen_s = (-1, -1), 0.0
             while True:
-                now = self._look(client, feed, phase)
-                view.show(now)
-                if until(now.sold, now.windows):
+                now = self._look(running, phase)
+                is_over = until(now.sold, now.windows)
+                view.show(now, at_once=is_over)
+                if is_over:
                     return
                 if spark.ended:
                     raise spark.failed()
@@ -140,11 +148,9 @@ class Demo:
     def _is_complete(self, windows: Windows) -> bool:
         return len(windows) >= len(self._shop.revenue())
 
-    def _look(self, client: Blocking, feed: Feed, phase: str) -> DemoMoment:
-        now_s = time.monotonic()
-        # Count committed offsets; this is an estimate, because transaction markers take an offset each.
-        places = [(TopicPartition(SALES, index), LATEST) for index in range(PARTITIONS)]
-        sold = sum(client.run(resolve(client.cluster, places, read_committed=True)).values())
+    def _look(self, running: _Running, phase: str) -> DemoMoment:
+        now_s, feed = time.monotonic(), running.feed
+        sold = running.sales.look()
         self._looks.append((now_s, feed.told, sold))
         while now_s - self._looks[0][0] > _RATE_OVER_S:
             self._looks.popleft()
@@ -157,7 +163,7 @@ class Demo:
             (feed.told - then_told) / passed_s,
             sold,
             (sold - then_sold) / passed_s,
-            self._lags(client),
+            self._lags(running.client),
             results.windows(self._revenue),
         )
 
@@ -189,8 +195,9 @@ class Demo:
 
 
 def _while_serving(bootstrap: str, url: str) -> tuple[str, ...]:
+    query = "select value.country, count(*) from topic('%s') group by 1"
     return (
-        f"sql \"select value.country, count(*) from topic('{SALES}') group by 1\" -b {bootstrap} --registry {url}",
+        f'sql "{query % SALES}" -b {bootstrap} --registry {url}',
         f"group describe spark-{NAME}-sales -b {bootstrap}",
         f"schema show {ORDERS}-value --registry {url}",
         f"consume {ORDERS} --from-beginning -n 3 -b {bootstrap}",

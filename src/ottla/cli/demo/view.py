@@ -64,10 +64,11 @@ class View:
     def say(self, text: str) -> None:
         out().print(text)
 
-    def show(self, now: DemoMoment) -> None:
+    def show(self, now: DemoMoment, *, at_once: bool = False) -> None:
+        """Display the state; as a line only every few seconds, unless `at_once` is set."""
         if self._live is not None:
             self._live.update(_table(now))
-        elif time.monotonic() - self._line_s >= _LINE_EVERY_S:
+        elif at_once or time.monotonic() - self._line_s >= _LINE_EVERY_S:
             self._line_s = time.monotonic()
             lags = ", ".join(f"{lag.query} {lag_text(lag)}" for lag in now.lags)
             out().print(

@@ -67,12 +67,13 @@ def _print_lines(lines: Iterator[dict[str, Any]], limit: int | None, as_json: bo
     import itertools
     import json
 
-    from ottla.cli.terminal.output import out
+    from ottla.cli.terminal.output import out, print_json_text
+    from ottla.cli.terminal.visible import visible
 
     console = out()
     for line in itertools.islice(lines, limit):
         if as_json:
-            print(json.dumps(line, ensure_ascii=False, default=str))
+            print_json_text(json.dumps(line, ensure_ascii=False, default=str))
             continue
         kind = line.pop("kind")
         problem = line.pop("problem", None)
@@ -81,7 +82,7 @@ def _print_lines(lines: Iterator[dict[str, Any]], limit: int | None, as_json: bo
             print(f"{kind}  {text}" + (f"  PROBLEM: {problem}" if problem else ""))
             continue
         console.print(f"[cyan]{kind}[/cyan]  ", end="")
-        console.print(text, markup=False, end="")
+        console.print(visible(text), markup=False, end="")
         console.print(f"  [bold red]{problem}[/bold red]" if problem else "")
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.nodes.addresses import host_and_port
+from ottla.cli.nodes.addresses import DEFAULT_HOST, host_and_port
+from ottla.cli.options import not_empty
 from ottla.cli.terminal.plain import CommandError
+from ottla.model.limits import LOCAL_NODES_MAX
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from ottla.cli.registry.beside import RegistryBeside
     from ottla.cli.registry.registry_process import RegistryProcess
     from ottla.model.ids import TopicPartition
     from ottla.server.node import Node
@@ -25,6 +27,41 @@ DEFAULT_DATA = Path("ottla-data")
 REGISTRY_PORT = 8081
 _REGISTRY_DELAY_S = 0.2
 
+Listen = Annotated[
+    str | None,
+    typer.Option(
+        "--listen",
+        "-l",
+        help=f"Address for clients, HOST:PORT; port 0 takes a free one. Default: {DEFAULT_LISTEN}. "
+        "A cluster that exists listens where its property files say.",
+    ),
+]
+
+Controllers = Annotated[
+    int | None,
+    typer.Option(
+        "--controllers",
+        min=1,
+        max=LOCAL_NODES_MAX,
+        help="Number of dedicated controllers; without it, the brokers are controllers, too.",
+    ),
+]
+Secure = Annotated[
+    bool,
+    typer.Option(
+        "--secure", help="Make a cluster without a plaintext port: certificates, a user `admin`, access control."
+    ),
+]
+SaveProfile = Annotated[
+    str | None,
+    typer.Option(
+        "--save-profile",
+        metavar="NAME",
+        callback=not_empty("profile"),
+        help="With --secure: add a profile of this name to ~/.config/ottla/profiles.toml.",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Nodes")(up)
@@ -32,9 +69,7 @@ def register(app: typer.Typer) -> None:
 
 
 def up(
-    listen: Annotated[
-        str, typer.Option("--listen", "-l", help="Address for clients, HOST:PORT; port 0 takes a free one.")
-    ] = DEFAULT_LISTEN,
+    listen: Listen = None,
     data: Annotated[Path, typer.Option("--data", "-d", help="Data directory.")] = DEFAULT_DATA,
     ephemeral: Annotated[
         bool, typer.Option("--ephemeral", "-e", help="Keep data in a temporary directory, deleted at the end.")
@@ -53,28 +88,35 @@ def up(
     brokers: Annotated[
         int | None,
         typer.Option(
-            "--brokers", "-n", min=1, help="Start a replicated cluster of this many brokers, on ports from PORT on."
-        ),
-    ] = None,
-    controllers: Annotated[
-        int | None,
-        typer.Option(
-            "--controllers",
+            "--brokers",
+            "-n",
             min=1,
-            help="Number of dedicated controllers; without it, the brokers are controllers, too.",
+            max=LOCAL_NODES_MAX,
+            help="Start a replicated cluster of this many brokers, on ports from PORT on.",
         ),
     ] = None,
+    controllers: Controllers = None,
+    secure: Secure = False,
+    save_profile: SaveProfile = None,
 ) -> None:
     """Start a node with a schema registry beside it, and serve until Ctrl-C.
 
     `--brokers 3` starts a replicated cluster, each node in its own process. The property files of its nodes are kept in
     the data directory: the same command starts the same cluster again, and `ottla start FILE` starts one node of it.
 
+    `--secure` encrypts and authenticates everything, also between nodes. Certificates, the password of `admin` and
+    settings for clients are made once, and kept in the folder `secure` of the data directory. The registry serves
+    HTTPS to the same users, with the same rights; it listens on loopback unless `--registry` says otherwise.
+
     `group.initial.rebalance.delay.ms` is 0 unless set, so that a new group does not wait for more members.
     """
     from ottla.cli.nodes.start import sets_data
 
-    beside = _registry_address(registry, listen)
+    address = DEFAULT_LISTEN if listen is None else listen
+    beside = _registry_address(registry, f"{DEFAULT_HOST}:{_place(address)[1]}" if secure else address)
+    if save_profile is not None and not secure:
+        raise typer.BadParameter("--save-profile needs --secure")
+    security = secure, save_profile
     if ephemeral and data != DEFAULT_DATA:
         raise typer.BadParameter("--ephemeral keeps nothing, --data says where: give one of them")
     if sets_data(settings):
@@ -82,39 +124,50 @@ def up(
     if ephemeral:
         with tempfile.TemporaryDirectory(prefix="ottla-") as directory:
             where = "a temporary directory, deleted at the end"
-            code = _up_any(listen, Path(directory), settings, where, beside, brokers, controllers)
+            code = _up_any(listen, Path(directory), settings, where, beside, brokers, controllers, security)
     else:
-        code = _up_any(listen, data, settings, str(data.absolute()), beside, brokers, controllers)
+        code = _up_any(listen, data, settings, str(data.absolute()), beside, brokers, controllers, security)
     raise typer.Exit(code)
 
 
 def _up_any(
-    listen: str,
+    listen: str | None,
     data: Path,
     settings: list[str],
     where: str,
-    beside: tuple[str, int] | None,
+    beside: RegistryBeside | None,
     brokers: int | None,
     controllers: int | None,
+    security: tuple[bool, str | None],
 ) -> int:
-    if brokers in (None, 1) and controllers is None and not any(data.glob("node-*.properties")):
-        return _up(listen, data, settings, where, beside)
-    from ottla.cli.nodes.up_cluster import UpCluster
+    secure, profile = security
+    is_cluster = secure or any(data.glob("node-*.properties"))
+    if brokers in (None, 1) and controllers is None and not is_cluster:
+        return _up(DEFAULT_LISTEN if listen is None else listen, data, settings, where, beside)
+    from ottla.cli.nodes.up_cluster import UpCluster, not_secure
 
     if (data / "meta.properties").exists():
+        if secure:
+            raise not_secure(data, "the data of a node")
         raise CommandError(f"{data} holds the data of a single node", "--data DIR names another directory")
-    registry = None if beside is None else partial(_registry_beside, host=beside[0], port=beside[1])
-    return UpCluster(data, brokers, controllers, _place(listen), settings, where, registry).run()
+    place = _place(DEFAULT_LISTEN if listen is None else listen)
+    cluster = UpCluster(data, brokers, controllers, place, settings, where, beside, secure=secure, profile=profile)
+    if listen is not None:
+        cluster.check_listen(listen)
+    return cluster.run()
 
 
-def _registry_address(text: str | None, listen: str) -> tuple[str, int] | None:
+def _registry_address(text: str | None, listen: str) -> RegistryBeside | None:
     """The address for the registry; None if there is to be none. The default is the node's host; if the node's port is
     0, the registry takes a free port, too.
     """
+    from ottla.cli.registry.beside import RegistryBeside
+
     if text == "off":
         return None
     host, port = _place(listen if text is None else text)
-    return host, port if text is not None or port == 0 else REGISTRY_PORT
+    is_given = text is not None
+    return RegistryBeside(host, port if is_given or port == 0 else REGISTRY_PORT, is_given)
 
 
 def _place(text: str) -> tuple[str, int]:
@@ -124,7 +177,7 @@ def _place(text: str) -> tuple[str, int]:
         raise typer.BadParameter(str(error)) from None
 
 
-def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[str, int] | None) -> int:
+def _up(listen: str, data: Path, settings: list[str], where: str, beside: RegistryBeside | None) -> int:
     import asyncio
 
     from ottla.cli.nodes.local_cluster import LAPTOP_SETTINGS
@@ -155,11 +208,11 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[
             if beside is not None:
                 # After a delay, so that clients that waited for the node need not share the processor with the
                 # registry's start.
-                asyncio.get_running_loop().call_later(_REGISTRY_DELAY_S, start_registry, node, *beside)
+                asyncio.get_running_loop().call_later(_REGISTRY_DELAY_S, start_registry, node, beside)
 
-        def start_registry(node: Node, host: str, port: int) -> None:
+        def start_registry(node: Node, beside: RegistryBeside) -> None:
             nonlocal sibling
-            sibling = _start_registry(node, host, port)
+            sibling = _start_registry(node, beside)
 
         try:
             code = serve(values, up_and_ready, recovery.advance, log_level="WARNING")
@@ -171,12 +224,12 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: tuple[
     return code
 
 
-def _start_registry(node: Node, host: str, port: int) -> RegistryProcess:
+def _start_registry(node: Node, beside: RegistryBeside) -> RegistryProcess:
     """Start the registry, and have it stopped as soon as the node is asked to stop."""
     import asyncio
     import signal
 
-    sibling = _registry_beside(f"{node.addresses[0][0]}:{node.addresses[0][1]}", host, port)
+    sibling = beside.start(f"{node.addresses[0][0]}:{node.addresses[0][1]}")
 
     def stop() -> None:
         sibling.ask_to_stop()
@@ -185,20 +238,6 @@ def _start_registry(node: Node, host: str, port: int) -> RegistryProcess:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop)
     return sibling
-
-
-def _registry_beside(bootstrap: str, host: str, port: int) -> RegistryProcess:
-    from ottla.cli.registry.registry_process import RegistryProcess
-    from ottla.cli.terminal.output import out
-    from ottla.cli.terminal.plain import print_warning
-
-    def ready(url: str) -> None:
-        out().print(f"[bold green]Schema registry[/bold green] at [bold cyan]{url}[/bold cyan]")
-
-    def failed(why: str) -> None:
-        print_warning(f"no schema registry: {why} (--registry HOST:PORT takes another address, off does without)")
-
-    return RegistryProcess(bootstrap, host, port, ready, failed)
 
 
 class RecoveryBar:

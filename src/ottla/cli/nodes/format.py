@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.terminal.plain import CommandError, WrongUsage
+from ottla.cli.terminal.plain import CommandError, WrongUsage, print_warning
 from ottla.model.settings.controller import CONTROLLER_QUORUM_VOTERS, METADATA_LOG_DIR
+
+if TYPE_CHECKING:
+    from ottla.security.sasl.scram.arguments import ScramUser
 
 
 def register(app: typer.Typer) -> None:
@@ -41,15 +44,25 @@ def format_(
         list[str] | None,
         typer.Option("--feature", "-f", help="Start with this feature level, FEATURE=LEVEL; may be repeated."),
     ] = None,
+    add_scram: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-scram",
+            "-S",
+            help="User of the new cluster, as 'SCRAM-SHA-256=[name=alice,password=secret]', or @FILE with one such "
+            "user per line, which keeps passwords out of the list of processes; may be repeated.",
+        ),
+    ] = None,
     ignore_formatted: Annotated[
         bool, typer.Option("--ignore-formatted", help="Skip directories that are already formatted.")
     ] = False,
 ) -> None:
     """Format the data directories of a node by hand.
 
-    This is needed for a quorum whose voters can change while it runs (kraft.version 1), and for a cluster that starts
-    with the features of an older release. Other nodes format empty directories when they start: those that have
-    `controller.quorum.voters`, are alone, or are their own only entry in `controller.quorum.bootstrap.servers`.
+    This is needed for a quorum whose voters can change while it runs (kraft.version 1), for a cluster that starts
+    with the features of an older release, and for one whose brokers log in to each other with SCRAM. Other nodes
+    format empty directories when they start: those that have `controller.quorum.voters`, are alone, or are their own
+    only entry in `controller.quorum.bootstrap.servers`.
     """
     if sum((standalone, initial_controllers is not None, no_initial_controllers)) > 1:
         raise typer.BadParameter("--standalone, --initial-controllers and --no-initial-controllers exclude each other")
@@ -60,8 +73,29 @@ def format_(
             )
         cluster_id = _new_id()
     voters = (standalone, initial_controllers, no_initial_controllers)
-    for path in _format(config, cluster_id, *voters, release_version, feature or [], ignore_formatted):
+    users = _scram_users(add_scram or [])
+    for path in _format(config, cluster_id, *voters, release_version, feature or [], users, ignore_formatted):
         print(f"formatted {path} for cluster {cluster_id}")
+
+
+def _scram_users(arguments: list[str]) -> list[ScramUser]:
+    """Return the users of `--add-scram`; those in a file are not shown to other users of the machine."""
+    import os
+
+    from ottla.security.sasl.scram.arguments import parse_scram_user
+
+    texts: list[str] = []
+    for argument in arguments:
+        if argument.startswith("@"):
+            texts += filter(None, map(str.strip, Path(argument[1:]).read_text().splitlines()))
+        else:
+            texts.append(argument)
+            if "password=" in argument.replace("saltedpassword=", ""):
+                print_warning("others may see this password, in the list of processes: --add-scram @FILE hides it")
+    try:
+        return [parse_scram_user(text, os.urandom) for text in texts]
+    except ValueError as error:
+        raise WrongUsage(f"--add-scram: {error}") from None
 
 
 def _new_id() -> str:
@@ -80,6 +114,7 @@ def _format(
     no_initial: bool,
     release: str | None,
     chosen: list[str],
+    users: list[ScramUser],
     ignore_formatted: bool,
 ) -> list[str]:
     import random
@@ -123,6 +158,7 @@ def _format(
             now_ms=time.time_ns() // 1_000_000,
             rng=rng,
             ignore_formatted=ignore_formatted,
+            users=users,
             levels=initial_levels(release, chosen, dynamic=standalone or initial is not None or no_initial),
         )
     except ValueError as error:

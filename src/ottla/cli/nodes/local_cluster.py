@@ -9,6 +9,9 @@ Rules:
   formatted when the cluster is defined, because the first voters have to know each other. A cluster of an older release
   has its voters in every file (`controller.quorum.voters`), and keeps them there.
 - With three brokers or more, the replication factor is three, and min.insync.replicas is two.
+- A secure cluster has no plaintext port; its certificates and passwords are in the folder `secure` (`secure_files`).
+- Nodes that listen on all interfaces advertise the name of this machine. Their controllers listen on loopback, because
+  all nodes are on this machine.
 """
 
 from __future__ import annotations
@@ -17,11 +20,13 @@ import re
 import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.nodes.addresses import PORT_MAX
+from ottla.cli.nodes.addresses import DEFAULT_HOST, PORT_MAX
+from ottla.cli.nodes.secure_files import FOLDER, SecureFiles
 from ottla.cli.nodes.settings_file import read_settings
 from ottla.cli.terminal.plain import CommandError
+from ottla.cli.terminal.safe_files import make_directory, write_secret
 from ottla.model.settings.controller import (
     CONTROLLER_LISTENER_NAMES,
     CONTROLLER_QUORUM_BOOTSTRAP_SERVERS,
@@ -32,11 +37,16 @@ from ottla.model.settings.log import LOG_DIRS
 from ottla.model.settings.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from ottla.model.settings.node import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NODE_ID, PROCESS_ROLES
 from ottla.model.settings.replication import MIN_INSYNC_REPLICAS
+from ottla.model.settings.security import SSL_KEYSTORE_LOCATION
 from ottla.model.settings.share import (
     SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR,
     SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR,
 )
 from ottla.model.settings.transactions import TRANSACTION_STATE_LOG_MIN_ISR, TRANSACTION_STATE_LOG_REPLICATION_FACTOR
+from ottla.security.development import CLIENT_LISTENER
+
+if TYPE_CHECKING:
+    from ottla.security.sasl.scram.arguments import ScramUser
 
 FIRST_CONTROLLER_ID = 101
 _CONTROLLER_PORT_OFFSET = 1_000
@@ -45,7 +55,8 @@ CONTROLLER_LISTENER = "CONTROLLER"
 _VOTERS_FIXED = CONTROLLER_QUORUM_VOTERS.name
 _CONTROLLERS_AT = CONTROLLER_QUORUM_BOOTSTRAP_SERVERS.name
 _NAME = re.compile(r"node-(\d+)\.properties")
-_OURS = re.compile(r"\.?node-\d+(\.properties|\.removed)?|lost\+found")
+_OURS = re.compile(rf"\.?node-\d+(\.properties|\.removed)?|lost\+found|{FOLDER}")
+_EVERYWHERE = ("0.0.0.0", "::")
 _LISTEN = "--listen HOST:PORT takes an address of this machine; port 0 takes ports that are free"
 _ELSEWHERE = "choose an empty directory with --data DIR, or move away what lies there"
 # Defaults of `ottla up`: a new group on a laptop does not wait three seconds for more members.
@@ -86,6 +97,16 @@ class LocalNode(NamedTuple):
         return next((at for name, at in self._listeners() if name != CONTROLLER_LISTENER), "")
 
     @property
+    def told_address(self) -> str:
+        """The address for clients as the node tells it; empty for a controller."""
+        return self.values.get(ADVERTISED_LISTENERS.name, "").rpartition("://")[2] or self.address
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether clients need TLS and SASL."""
+        return any(name == CLIENT_LISTENER for name, _ in self._listeners())
+
+    @property
     def controller_address(self) -> str:
         """The address for other controllers; empty for a broker."""
         return next((at for name, at in self._listeners() if name == CONTROLLER_LISTENER), "")
@@ -106,7 +127,13 @@ def found_nodes(directory: Path) -> list[LocalNode]:
 
 
 def define(
-    directory: Path, brokers: int, controllers: int | None, listen: tuple[str, int], settings: Sequence[str] = ()
+    directory: Path,
+    brokers: int,
+    controllers: int | None,
+    listen: tuple[str, int],
+    settings: Sequence[str] = (),
+    *,
+    secure: bool = False,
 ) -> list[LocalNode]:
     """Write the files of a new cluster."""
     host, port = listen
@@ -118,23 +145,32 @@ def define(
     for node_id in node_ids:
         _check_unused(directory, node_id)
     _check_vacant(directory, node_ids)
-    ports = _ports(host, port, brokers)
-    other_ports = _ports(host, port + _CONTROLLER_PORT_OFFSET if port else 0, len(controller_ids), taken=ports)
+    ports = free_ports(host, port, brokers)
+    inside = _inside(host)
+    other_ports = free_ports(inside, port + _CONTROLLER_PORT_OFFSET if port else 0, len(controller_ids), taken=ports)
     at = {node_id: f"{_url_host(host)}:{found}" for node_id, found in zip(broker_ids, ports, strict=True)}
     controllers_at = dict(zip(controller_ids, other_ports, strict=True))
     voters = controller_ids if controllers is not None else controller_ids[: _VOTERS if brokers >= _VOTERS else 1]
     shared_settings = dict(_pair(each) for each in settings)
-    directory.mkdir(parents=True, exist_ok=True)
-    _format(directory, node_ids, {node_id: (host, controllers_at[node_id]) for node_id in voters})
-    found = {node_id: f"{_url_host(host)}:{each}" for node_id, each in controllers_at.items()}
-    shared = _shared(brokers, found.values()) | shared_settings
+    files = SecureFiles(directory) if secure else None
+    if files is None:
+        directory.mkdir(parents=True, exist_ok=True)
+    else:  # the metadata log has what passwords can be guessed from
+        make_directory(directory)
+        _close_data(directory, node_ids)
+    users = files.users() if files else []
+    _format(directory, node_ids, {node_id: (inside, controllers_at[node_id]) for node_id in voters}, users)
+    found = {node_id: f"{_url_host(inside)}:{each}" for node_id, each in controllers_at.items()}
+    shared = _shared(brokers, found.values()) | (files.settings(CONTROLLER_LISTENER) if files else {}) | shared_settings
     for node_id in node_ids:
-        _write(directory, node_id, at.get(node_id), found.get(node_id), shared)
+        _write(directory, node_id, at.get(node_id), found.get(node_id), shared, files)
     return found_nodes(directory)
 
 
-def _format(directory: Path, node_ids: Iterable[int], voters: Mapping[int, tuple[str, int]]) -> None:
-    """Format the directories of the nodes as one cluster with these first voters."""
+def _format(
+    directory: Path, node_ids: Iterable[int], voters: Mapping[int, tuple[str, int]], users: Sequence[ScramUser]
+) -> None:
+    """Format the directories of the nodes as one cluster with these first voters and users."""
     import random
     import time
 
@@ -161,6 +197,7 @@ def _format(directory: Path, node_ids: Iterable[int], voters: Mapping[int, tuple
                 voters=first,
                 now_ms=time.time_ns() // 1_000_000,
                 rng=rng,
+                users=users,
             )
         except IdentityError as error:
             raise CommandError(str(error), error.hint) from None
@@ -182,17 +219,21 @@ def define_broker(
         raise CommandError(f"there is a node {node_id} already", "without --id the next free one is taken")
     _check_unused(directory, node_id)
     host, _, last = max(others).address.rpartition(":")
-    (port,) = _ports(host.strip("[]"), int(last) + 1, 1)
+    (port,) = free_ports(host.strip("[]"), int(last) + 1, 1)
     controller = None
     if not is_fixed(nodes) and any(each.is_controller for each in others):
         last = max(each for each in others if each.is_controller).controller_address.rpartition(":")[2]
-        (other_port,) = _ports(host.strip("[]"), int(last) + 1, 1, taken=[port])
-        controller = f"{host}:{other_port}"
-    own = (NODE_ID.name, PROCESS_ROLES.name, LISTENERS.name, ADVERTISED_LISTENERS.name, LOG_DIRS.name, BROKER_RACK.name)
-    shared = {name: value for name, value in others[0].values.items() if name not in own}
+        inside = _inside(host.strip("[]"))
+        (other_port,) = free_ports(inside, int(last) + 1, 1, taken=[port])
+        controller = f"{_url_host(inside)}:{other_port}"
+    own = (NODE_ID, PROCESS_ROLES, LISTENERS, ADVERTISED_LISTENERS, LOG_DIRS, BROKER_RACK, SSL_KEYSTORE_LOCATION)
+    shared = {name: value for name, value in others[0].values.items() if name not in [each.name for each in own]}
     if rack is not None:
         shared[BROKER_RACK.name] = rack
-    _write(directory, node_id, f"{host}:{port}", controller, shared)
+    files = SecureFiles(directory) if others[0].is_secure else None
+    if files:
+        _close_data(directory, [node_id])
+    _write(directory, node_id, f"{host}:{port}", controller, shared, files)
     _point_at_controllers(directory)
     return next(each for each in found_nodes(directory) if each.node_id == node_id)
 
@@ -225,6 +266,12 @@ def _point_at_controllers(directory: Path) -> None:
 
 def _data_of(directory: Path, node_id: int) -> Path:
     return (directory / f"node-{node_id}").absolute()
+
+
+def _close_data(directory: Path, node_ids: Iterable[int]) -> None:
+    """Make the data directories of nodes that only their owner can enter; those that are there stay as they are."""
+    for node_id in node_ids:
+        make_directory(_data_of(directory, node_id))
 
 
 def _is_unused(directory: Path, node_id: int) -> bool:
@@ -268,23 +315,49 @@ def _shared(brokers: int, controllers_at: Iterable[str]) -> dict[str, str]:
     return values | (_REPLICATED if brokers >= int(_REPLICATED[DEFAULT_REPLICATION_FACTOR.name]) else {})
 
 
-def _write(directory: Path, node_id: int, broker: str | None, controller: str | None, shared: dict[str, str]) -> None:
+def _write(
+    directory: Path,
+    node_id: int,
+    broker: str | None,
+    controller: str | None,
+    shared: dict[str, str],
+    files: SecureFiles | None,
+) -> None:
     roles = [role for role, address in (("broker", broker), ("controller", controller)) if address is not None]
+    clients = CLIENT_LISTENER if files else "PLAINTEXT"
     listeners = [
-        f"{name}://{address}" for name, address in (("PLAINTEXT", broker), (CONTROLLER_LISTENER, controller)) if address
+        f"{name}://{address}" for name, address in ((clients, broker), (CONTROLLER_LISTENER, controller)) if address
     ]
     values = {PROCESS_ROLES.name: ",".join(roles), NODE_ID.name: str(node_id), LISTENERS.name: ",".join(listeners)}
     if broker is not None:
-        values[ADVERTISED_LISTENERS.name] = f"PLAINTEXT://{broker}"
+        values[ADVERTISED_LISTENERS.name] = f"{clients}://{told_address(broker)}"
     values[LOG_DIRS.name] = str(_data_of(directory, node_id))
+    if files is not None:
+        values |= files.node_settings(node_id, filter(None, (broker, controller)))
     lines = [f"{name}={value}" for name, value in (values | shared).items()]
     _replace(directory / f"node-{node_id}.properties", lines)
 
 
+def told_address(address: str) -> str:
+    """The address that a broker advertises: not all interfaces, but the name of this machine."""
+    host, _, port = address.rpartition(":")
+    if host.strip("[]") not in _EVERYWHERE:
+        return address
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        name = "localhost"
+    return f"{name}:{port}"
+
+
+def _inside(host: str) -> str:
+    """The host on which the controllers of brokers at this host listen."""
+    return DEFAULT_HOST if host in _EVERYWHERE else host
+
+
 def _replace(path: Path, lines: Sequence[str]) -> None:
-    draft = path.with_name(f".{path.name}")
-    draft.write_text("\n".join(lines) + "\n", "utf-8", "surrogateescape")
-    draft.rename(path)  # atomic: a reader sees the whole file
+    write_secret(path, "\n".join(lines) + "\n")  # it may hold passwords
 
 
 def _pair(setting: str) -> tuple[str, str]:
@@ -294,13 +367,23 @@ def _pair(setting: str) -> tuple[str, str]:
     return name.strip(), value
 
 
+def host_port(host: str, port: int) -> str:
+    """Return `HOST:PORT`, with brackets around an IPv6 address."""
+    return f"{_url_host(host)}:{port}"
+
+
 def _url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _ports(host: str, first: int, count: int, taken: Sequence[int] = ()) -> list[int]:
+def free_ports(host: str, first: int, count: int, taken: Sequence[int] = ()) -> list[int]:
     """Free ports from `first` on (0: any ports). All are bound at the same time, so that none is returned twice."""
     held: list[socket.socket] = []
+    try:
+        socket.getaddrinfo(host, None)  # a name that does not exist is looked up once, not with each port
+    except (socket.gaierror, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "that is not the name of a host"
+        raise CommandError(f"cannot listen on {host}: {why}", _LISTEN) from None
     try:
         port = first
         while len(held) < count:

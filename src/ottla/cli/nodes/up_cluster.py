@@ -11,24 +11,30 @@ from __future__ import annotations
 
 import queue
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.nodes.local_cluster import LocalNode, define, found_nodes
+from ottla.cli.nodes.addresses import host_and_port
+from ottla.cli.nodes.local_cluster import LocalNode, define, found_nodes, free_ports, host_port, told_address
 from ottla.cli.nodes.processes import Fleet, NodeEvent
+from ottla.cli.nodes.secure_clients import SecureClients, registry_address_in
+from ottla.cli.nodes.secure_files import SecureFiles
 from ottla.cli.terminal.plain import CommandError
+from ottla.security.development import ADMIN
 
 if TYPE_CHECKING:
+    from ottla.cli.registry.beside import RegistryBeside
     from ottla.cli.registry.registry_process import RegistryProcess
 
 _LOOK_S = 0.5
 
 
 class UpCluster:
-    """Runs a local cluster. `registry` starts a registry for these broker addresses; `listen` is the first address for
-    the brokers of a new cluster, while an existing one listens where its files say.
+    """Runs a local cluster, with a `registry` beside it. `listen` is the first address for the brokers of a new
+    cluster, while an existing one listens where its files say. A `secure` cluster stays secure; `profile` is the name
+    of a profile to make for it.
     """
 
     def __init__(
@@ -39,7 +45,10 @@ class UpCluster:
         listen: tuple[str, int],
         settings: Sequence[str],
         where: str,
-        registry: Callable[[str], RegistryProcess] | None,
+        registry: RegistryBeside | None,
+        *,
+        secure: bool = False,
+        profile: str | None = None,
     ) -> None:
         self._directory = directory
         self._where = where
@@ -47,13 +56,36 @@ class UpCluster:
         self._sibling: RegistryProcess | None = None
         self._stopping = False
         nodes = found_nodes(directory)
+        self._existed = bool(nodes)
         if nodes:
             _check_same(nodes, brokers, controllers, directory)
+            if secure and not any(each.is_secure for each in nodes):
+                raise not_secure(directory, "a cluster")
         else:
-            nodes = define(directory, 1 if brokers is None else brokers, controllers, listen, settings)
+            count = 1 if brokers is None else brokers
+            nodes = define(directory, count, controllers, listen, settings, secure=secure)
         self._nodes = nodes
+        self._secured = SecureFiles(directory) if any(each.is_secure for each in nodes) else None
+        self._profile = profile
+        if self._secured is not None and self._secured.exist:
+            for node in nodes:
+                self._secured.renew(node.node_id, node.values)
         self._fleet = Fleet([word for each in settings for word in ("--set", each)])
         self._is_up = False
+
+    def check_listen(self, listen: str) -> None:
+        """Warn if no broker of the cluster has this address: the files of an existing cluster decide."""
+        from ottla.cli.terminal.plain import print_warning
+
+        host, port = host_and_port(listen)
+        addresses = [each.address for each in self._nodes if each.is_broker]
+        parts = [each.rpartition(":") for each in addresses]
+        is_there = any(at.strip("[]") == host and port in (0, int(number or 0)) for at, _, number in parts)
+        if self._existed and not is_there:
+            print_warning(
+                f"--listen {listen} has no effect: the brokers in {self._directory} listen at {', '.join(addresses)}, "
+                "as their property files say"
+            )
 
     def run(self) -> int:
         """Serve until told to stop; returns the exit code."""
@@ -126,19 +158,64 @@ class UpCluster:
         from ottla.cli.terminal.output import out
 
         self._is_up = True
-        addresses = ",".join(each.address for each in self._nodes if each.is_broker)
+        if not self._logs_in():
+            return
+        addresses = ",".join(each.told_address for each in self._nodes if each.is_broker)
         console = out()
         console.print(f"[bold green]Ottla is up[/bold green] at [bold cyan]{addresses}[/bold cyan]")
         controllers = [each for each in self._nodes if not each.is_broker]
         brokers = len(self._nodes) - len(controllers)
         apart = f" and {len(controllers)} controllers" if controllers else ""
-        console.print(f"[dim]{brokers} brokers{apart}, data and property files in {self._where}[/dim]")
-        first = addresses.partition(",")[0]
-        for command in ("topic create hello --partitions 3", "cluster status"):
-            console.print(f"  [dim]try[/dim] ottla {command} -b {first}")
+        noun = "broker" if brokers == 1 else "brokers"
+        console.print(f"[dim]{brokers} {noun}{apart}, data and property files in {self._where}[/dim]")
+        registry, config = self._registry, None
+        if self._secured is not None:
+            registry, config = self._tell_clients(self._secured, addresses)
+        else:
+            first = addresses.partition(",")[0]
+            for command in ("topic create hello --partitions 3", "cluster status"):
+                console.print(f"  [dim]try[/dim] ottla {command} -b {first}")
         console.print("[dim]Ctrl-C stops it[/dim]")
-        if self._registry is not None:
-            self._sibling = self._registry(addresses)
+        if registry is not None:
+            self._sibling = registry.start(addresses, config)
+
+    def _logs_in(self) -> bool:
+        """Whether the nodes of a secure cluster can log in to each other; an error is printed if not."""
+        from ottla.cli.terminal.plain import print_error
+
+        if self._secured is None or not self._existed:
+            return True
+        from ottla.cli.nodes.own_login import check_own_login
+
+        file = str(SecureClients(self._secured, "").client_file)
+        try:
+            check_own_login(next(each for each in self._nodes if each.is_broker), self._secured, file)
+        except CommandError as error:
+            print_error(str(error), error.hint)
+            return False
+        return True
+
+    def _tell_clients(self, files: SecureFiles, addresses: str) -> tuple[RegistryBeside | None, Path | None]:
+        """Print how clients reach a secure cluster, and write it to files; return where the registry listens, and the
+        file of its settings.
+        """
+        from ottla.cli.terminal.output import out
+
+        registry, config = self._registry, None
+        url = None
+        if registry is not None:
+            registry = _fixed(registry, registry_address_in(files))
+            address = host_port(registry.host, registry.port)
+            config = SecureClients(files, addresses).write_registry(address)
+            url = f"https://{told_address(address)}"
+        clients = SecureClients(files, addresses, url)
+        clients.write()
+        if self._profile is not None:
+            clients.save_profile(self._profile)
+        out().print(clients.text(with_password=not self._existed), markup=False)
+        if not self._existed:
+            out().print(f"[dim]the password is shown once; it is in {files.password_file(ADMIN)}[/dim]")
+        return registry, config
 
     def _look_at_files(self) -> None:
         if not self._is_up:
@@ -164,6 +241,25 @@ class UpCluster:
             event = self._fleet.events.get()
             if event.what == "says":
                 _say(event)
+
+
+def not_secure(directory: Path, what: str) -> CommandError:
+    """Return the refusal of `--secure` where the data of a plain node or cluster lies."""
+    return CommandError(
+        f"{directory} holds {what} without security, which cannot be made secure in place",
+        f"--data {directory}-secure makes a secure cluster of its own; without --secure it starts as it is",
+    )
+
+
+def _fixed(registry: RegistryBeside, known: str | None) -> RegistryBeside:
+    """The registry with the address that its file says, unless the user asks for another one. A port of 0 becomes one
+    that is free now, and will be in the files of clients.
+    """
+    if known is not None and not registry.is_given:
+        host, port = host_and_port(known)
+        return registry._replace(host=host, port=port)
+    (port,) = free_ports(registry.host, 0, 1) if registry.port == 0 else (registry.port,)
+    return registry._replace(port=port)
 
 
 def _say(event: NodeEvent) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, registry_urls
+from ottla.cli.profile.chosen import registry_or_profile
 from ottla.cli.terminal.plain import CommandError
 from ottla.model.limits import PIPELINE_RESTARTS
 
@@ -24,13 +25,20 @@ Name = Annotated[str, typer.Argument(help="The pipeline's name.")]
 Master = Annotated[str | None, typer.Option("--master", help="Spark's master: local[4], spark://HOST:PORT, yarn, …")]
 Remote = Annotated[str | None, typer.Option("--remote", help="A Spark Connect server: sc://HOST:PORT.")]
 Conf = Annotated[list[str], typer.Option("--conf", "-c", help="A setting of Spark's, NAME=VALUE; may be repeated.")]
+
+
+def _registry(context: typer.Context, parameter: typer.CallbackParam, given: str | None) -> str | None:
+    found = registry_or_profile(context, parameter, given)
+    return None if found is None else registry_urls(found)
+
+
 Registry = Annotated[
     str | None,
     typer.Option(
         "--registry",
         envvar="OTTLA_REGISTRY",
         help="Schema registry: http://HOST:PORT.",
-        callback=lambda text: None if text is None else registry_urls(text),
+        callback=_registry,
     ),
 ]
 _STOP_TIMEOUT_S = 120.0

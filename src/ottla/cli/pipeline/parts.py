@@ -14,10 +14,11 @@ from uuid import uuid4
 import typer
 
 from ottla.cli.options import client_options, parse_pairs
+from ottla.cli.profile.chosen import chosen
 from ottla.cli.terminal.failures import hint_for, message_of
 from ottla.cli.terminal.plain import CommandError
 from ottla.client.blocking.blocking import Blocking
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, LastingError
 from ottla.client.options import wall_clock_ms
 from ottla.spark.pipelines.build import attempt, build
 from ottla.spark.pipelines.check import problems
@@ -73,6 +74,8 @@ def failures() -> Iterator[None]:
         yield
     except PipelineError as error:
         raise (PassingError if error.passes else CommandError)(str(error)) from error
+    except LastingError as error:
+        raise CommandError(message_of(error), hint_for(error)) from error
     except ClientError as error:
         raise PassingError(message_of(error), hint_for(error)) from error
     except NoJava as error:
@@ -111,6 +114,7 @@ def session(
             remote=remote,
             bootstrap=bootstrap,
             registry=registry,
+            security=profile.settings if (profile := chosen()) is not None else None,
             log_level="OFF",
             **parse_pairs(conf, "--conf"),
         )

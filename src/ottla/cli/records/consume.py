@@ -48,6 +48,11 @@ ValueType = Annotated[
 ]
 KeyType = Annotated[PayloadType | None, typer.Option("--key", help="Decode keys, in the same way.")]
 
+Template = Annotated[
+    str | None,
+    typer.Option("--template", "-t", help="Pattern of a record, such as '{partition} {offset} {key} {value}\\n'."),
+]
+
 
 def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Topics and records")(consume)
@@ -74,10 +79,7 @@ def consume(
         list[int], typer.Option("--partition", "-p", help="Only this partition; may be repeated.")
     ] = [],  # noqa: B006
     fmt: Annotated[OutputFormat, typer.Option("--format", "-F", help="How to show records.")] = OutputFormat.text,
-    pattern: Annotated[
-        str | None,
-        typer.Option("--template", "-t", help="Pattern of a record, such as '{partition} {offset} {key} {value}\\n'."),
-    ] = None,
+    pattern: Template = None,
     read_committed: Annotated[
         bool, typer.Option("--read-committed", help="Leave out records of aborted and open transactions.")
     ] = False,
@@ -96,6 +98,9 @@ def consume(
     has none begins at the present end, unless told --from-beginning. It ends when nothing has come for three seconds.
 
     `--value avro` (or json, protobuf, auto) shows values as JSON, decoded by the schemas that they name.
+
+    On a terminal, control characters in records (but newline and tab) are shown as escapes such as `\\x1b`; only
+    `--format raw` writes them as they are. In a pipe or file nothing is escaped.
     """
     if group is not None and (partition or last is not None or from_offset is not None or from_timestamp or since):
         raise typer.BadParameter("a group decides where its members read: --group goes with --from-beginning at most")
@@ -163,7 +168,22 @@ def _decoding(
 
 
 def formatter(fmt: OutputFormat, pattern: str | None) -> Callable[[ConsumedRecord], bytes]:
-    """The formatter for `--format` and `--template`."""
+    """The formatter for `--format` and `--template`. On a terminal, all but `raw` write control characters as
+    escapes.
+    """
+    from ottla.cli.records import text as records
+
+    show = _formatter(fmt, pattern)
+    if fmt is OutputFormat.raw or not sys.stdout.isatty():
+        return show
+    if fmt in (OutputFormat.json, OutputFormat.pretty):
+        return lambda record: records.visible_output(show(record), in_json=True)
+    if fmt is OutputFormat.hex:
+        return lambda record: records.visible_output(show(record))
+    return lambda record: show(records.visible_record(record))
+
+
+def _formatter(fmt: OutputFormat, pattern: str | None) -> Callable[[ConsumedRecord], bytes]:
     from ottla.cli.records import text as records
 
     if pattern is not None:

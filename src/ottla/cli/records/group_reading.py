@@ -8,12 +8,15 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.cli.terminal.plain import CommandError
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from ottla.client.consumer.consumer import Consumer
     from ottla.client.consumer.fetching import ConsumedRecord
     from ottla.client.share.consumer import ShareConsumer
+    from ottla.client.share.options import Acknowledged
 
 IDLE_MS = 3_000
 _POLL_MS = 500
@@ -75,8 +78,10 @@ async def _has_committed(consumer: Consumer, reading: Reading) -> bool:
 
 async def print_share(reading: Reading, acknowledgement: str) -> None:
     """Read as a member of a share group. Records are released only at the end; otherwise they would
-    be delivered again.
+    be delivered again. Raise CommandError at the end if the broker refused acknowledgements.
     """
+    from asyncio import CancelledError
+
     from ottla.cli.options import client_options
     from ottla.client.admin import Admin
     from ottla.client.cluster import Cluster
@@ -85,15 +90,36 @@ async def print_share(reading: Reading, acknowledgement: str) -> None:
     from ottla.model.group_settings import SHARE_AUTO_OFFSET_RESET
     from ottla.model.resources import Resource, ResourceType
 
-    options = ShareOptions(reading.group, acknowledgement_mode="explicit", acquire_mode="record_limit")
+    answers: list[Acknowledged] = []
+    options = ShareOptions(
+        reading.group,
+        acknowledgement_mode="explicit",
+        acquire_mode="record_limit",
+        on_acknowledged=lambda answer: None if answer.error is None else answers.append(answer),
+    )
     async with Cluster(client_options(reading.bootstrap)) as cluster:
         await cluster.topic(reading.topic)
         if reading.from_beginning:
             resource = Resource(ResourceType.GROUP, reading.group)
             await Admin(cluster).configs.set(resource, {SHARE_AUTO_OFFSET_RESET.name: "earliest"})
-        async with ShareConsumer(cluster, options) as consumer:
-            consumer.subscribe([reading.topic])
-            await _print_share(reading, consumer, acknowledgement)
+        try:
+            async with ShareConsumer(cluster, options) as consumer:
+                consumer.subscribe([reading.topic])
+                await _print_share(reading, consumer, acknowledgement)
+        except CancelledError:  # Ctrl-C: the consumer has sent what was left to acknowledge
+            _raise_refused(answers, acknowledgement)
+            raise
+    _raise_refused(answers, acknowledgement)
+
+
+def _raise_refused(refused: Sequence[Acknowledged], acknowledgement: str) -> None:
+    if refused:
+        count = sum(len(each.offsets) for each in refused)
+        reasons = ", ".join(dict.fromkeys(f"{each.partition}: {each.error}" for each in refused))
+        raise CommandError(
+            f"the broker refused to {acknowledgement} {count} of the records: {reasons}",
+            "the group delivers them again",
+        )
 
 
 async def _print_share(reading: Reading, consumer: ShareConsumer, acknowledgement: str) -> None:

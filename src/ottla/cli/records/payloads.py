@@ -16,6 +16,7 @@ from uuid import UUID
 import typer
 
 from ottla.cli.options import registry_urls
+from ottla.cli.profile.chosen import registry_access, registry_or_profile
 from ottla.cli.records.text import JsonText
 from ottla.cli.terminal.plain import CommandError, print_warning
 
@@ -43,6 +44,7 @@ RegistryUrl = Annotated[
         "--registry",
         envvar="OTTLA_REGISTRY",
         help="Schema registry: http://HOST:PORT. Unless told: port 8081 of the broker's host, where `ottla up` has it.",
+        callback=registry_or_profile,
     ),
 ]
 
@@ -55,7 +57,7 @@ def registry_at(url: str | None, bootstrap: str) -> SchemaRegistry:
     if url is None:
         host = parse_bootstrap(bootstrap)[0].host
         url = f"http://[{host}]:{REGISTRY_PORT}" if ":" in host else f"http://{host}:{REGISTRY_PORT}"
-    return SchemaRegistry(RegistryOptions.of(registry_urls(url), attempts=1))
+    return SchemaRegistry(RegistryOptions.of(registry_urls(url), registry_access(), attempts=1))
 
 
 class SubjectEncoder:

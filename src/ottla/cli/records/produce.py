@@ -139,7 +139,8 @@ def produce(
 def _send(send: Callable[..., Coroutine[None, None, None]], values: list[str] | None, file: Path | None) -> None:
     """Send records from the source that was given."""
     if values:
-        asyncio.run(send(_each(enumerate((value.encode() for value in values), 1)), noun="value"))
+        encoded = [value.encode() for value in values]
+        asyncio.run(send(_each(enumerate(encoded, 1)), noun="value"))
     elif file is not None:
         with file.open("rb") as stream, _progress(file) as advance:
             asyncio.run(send(_each(_lines(stream, advance))))

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ottla.cli.terminal.plain import CommandError, WrongUsage
+from ottla.cli.terminal.visible import visible, visible_json
+from ottla.model import limits
 from ottla.model.limits import INT32_MAX, INT64_MAX
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 Headers = tuple[tuple[str, bytes | None], ...]
 
 _HEX_WIDTH = 16
+_NUMBERS = re.compile(r"\d+")  # the width and the precision of a format specification
 _TEMPLATE_HINT = "fields are {topic} {partition} {offset} {timestamp} {time} {key} {value} {headers}; {{ is a brace"
 _FIELDS = ("key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp", "topic", "offset")
 
@@ -279,6 +283,21 @@ def as_text(record: ConsumedRecord, *, colour: bool) -> bytes:
     return "  ".join(parts).encode() + b"\n"
 
 
+def visible_record(record: ConsumedRecord) -> ConsumedRecord:
+    """The record with its control characters as escapes; invalid UTF-8 becomes replacement characters."""
+
+    def shown(data: bytes | None) -> bytes | None:
+        return None if data is None else visible(text(data)).encode()
+
+    headers = tuple((visible(name), shown(value)) for name, value in record.headers)
+    return record._replace(key=shown(record.key), value=shown(record.value), headers=headers)
+
+
+def visible_output(output: bytes, *, in_json: bool = False) -> bytes:
+    """A shown record with its control characters as escapes."""
+    return (visible_json if in_json else visible)(output.decode()).encode()
+
+
 def template(pattern: str) -> Callable[[ConsumedRecord], bytes]:
     """A formatter for `{topic} {partition} {offset} {timestamp} {time} {key} {value} {headers}`; \\n and \\t work."""
     from ottla.cli.terminal.output import time_text
@@ -303,6 +322,8 @@ def template(pattern: str) -> Callable[[ConsumedRecord], bytes]:
         for _, name, width, _ in Formatter().parse(pattern):
             if name is not None and (name not in nothing or "{" in (width or "")):
                 raise ValueError(f"there is no field {(width if name in nothing else name)!r}")
+            if any(int(number) > limits.TEMPLATE_WIDTH_MAX for number in _NUMBERS.findall(width or "")):
+                raise ValueError(f"a field has at most {limits.TEMPLATE_WIDTH_MAX} columns, not {width!r}")
         pattern.format_map(nothing)
     except ValueError as error:
         raise WrongUsage(f"the template cannot be used: {error}", _TEMPLATE_HINT) from None

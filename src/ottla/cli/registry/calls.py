@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 import typer
 
+from ottla.cli.profile.chosen import registry_access, registry_or_profile
 from ottla.cli.terminal.plain import CommandError
 
 DEFAULT_URL = "http://127.0.0.1:8081"
 SCHEMA_NOT_FOUND, SUBJECT_NOT_FOUND, VERSION_NOT_FOUND = 40403, 40401, 40402
 _TIMEOUT_S = 30.0
+_USER_INFO = "basic.auth.user.info"
 
 Url = Annotated[
-    str, typer.Option("--registry", "--url", "-u", envvar="OTTLA_REGISTRY", help="The registry: http://HOST:PORT.")
+    str,
+    typer.Option(
+        "--registry",
+        "--url",
+        "-u",
+        envvar="OTTLA_REGISTRY",
+        help="The registry: http://HOST:PORT.",
+        callback=registry_or_profile,
+    ),
 ]
 
 
 class RegistryRefused(CommandError):
     """The registry refused a request; `code` is Confluent's error code."""
 
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message, _HINTS.get(code))
+    def __init__(self, code: int, message: str, hint: str | None = None) -> None:
+        super().__init__(message, hint or _HINTS.get(code))
         self.code = code
 
 
@@ -49,6 +60,13 @@ class RegistryCalls:
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--registry") from None
 
+    @property
+    def shown_url(self) -> str:
+        """The URL without the user and the password that may be in it."""
+        from ottla.cli.profile.files import shown_url
+
+        return shown_url(self.url) or ""
+
     def get(self, *path: object, **query: object) -> Any:
         return self.call("GET", path, query)
 
@@ -63,20 +81,44 @@ class RegistryCalls:
         texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in query.items()}
         if texts:
             target += f"?{urlencode(texts)}"
-        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(self._parts.hostname or "", self._parts.port, timeout=_TIMEOUT_S)
+        from ottla.client.security.web import http_connection
+
+        access = registry_access()
+        headers = {"Content-Type": "application/vnd.schemaregistry.v1+json", **access.headers(self._parts)}
+        connection = http_connection(self._parts, _TIMEOUT_S, access.tls)
         try:
             payload = None if body is None else json.dumps(body)
-            connection.request(method, target, payload, {"Content-Type": "application/vnd.schemaregistry.v1+json"})
+            connection.request(method, target, payload, headers)
             answer = connection.getresponse()
             status, text = answer.status, answer.read()
+        except ssl.SSLCertVerificationError as error:
+            from ottla.client.security.tls_failures import certificate_problem
+
+            raise CommandError(
+                f"the registry at {self.shown_url} is not trusted: {certificate_problem(error)}",
+                "schema.registry.ssl.truststore.location, in a profile or a --command-config file, names its authority",
+            ) from None
+        except (http.client.RemoteDisconnected, http.client.BadStatusLine, ConnectionResetError) as error:
+            other = "https" if self._parts.scheme == "http" else "http"
+            raise CommandError(
+                f"what listens at {self.shown_url} does not answer in {self._parts.scheme}: {error}",
+                f"does it speak {other}? --registry {other}://… names it so",
+            ) from None
         except (OSError, http.client.HTTPException) as error:
             raise CommandError(
-                f"no registry answers at {self.url}: {error}",
-                "`ottla up` and `ottla registry` start one; --url names another",
+                f"no registry answers at {self.shown_url}: {error}",
+                "`ottla up` and `ottla registry` start one; --registry names another",
             ) from None
         finally:
             connection.close()
+        if status == http.client.UNAUTHORIZED:
+            who = access.user(self._parts)
+            raise RegistryRefused(
+                status,
+                f"the registry at {self.shown_url} "
+                + ("refuses a request without a login" if who is None else f"refuses the login of user {who}"),
+                f"{_USER_INFO}=USER:PASSWORD, in a profile or a --command-config file, says who asks",
+            )
         return _content(status, text)
 
 

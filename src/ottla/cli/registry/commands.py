@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import errno
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ottla.cli.nodes.addresses import host_and_port
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options, parse_duration_ms
+from ottla.cli.registry.settings import read_registry_settings
 from ottla.cli.terminal.plain import CommandError
 from ottla.model.hosts import is_host
 
 if TYPE_CHECKING:
+    from ottla.registry.security.settings import RegistrySettings
     from ottla.registry.service import Service, ServiceOptions
 
 DEFAULT_LISTEN = "127.0.0.1:8081"
+_LOGIN = "the settings kafkastore.* of --config say who the registry is and whom it trusts (docs/schemas.md)"
 _DEFAULT_FACTOR = -1  # the broker's default
 
 
@@ -48,7 +52,10 @@ def _checked_peers(urls: list[str] | None) -> list[str] | None:
 
 
 def registry(
-    listen: Annotated[str, typer.Option("--listen", "-l", help="HOST:PORT; port 0 takes a free one.")] = DEFAULT_LISTEN,
+    context: typer.Context,
+    listen: Annotated[
+        str, typer.Option("--listen", "-l", help="HOST:PORT, or https://HOST:PORT; port 0 takes a free one.")
+    ] = DEFAULT_LISTEN,
     advertise: Annotated[
         str | None,
         typer.Option(
@@ -79,35 +86,71 @@ def registry(
         ),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", help="File of the registry's settings (properties); options count first."),
+    ] = None,
 ) -> None:
     """Start a schema registry and serve until Ctrl-C. Several registries of one cluster elect a leader.
 
     When it serves, it prints one line: `ready` and its URL.
     """
+    try:
+        host_and_port(listen)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--listen") from None
+    options = {
+        "listen": ("listeners", listen),
+        "advertise": ("host.name", advertise),
+        "topic": ("kafkastore.topic", topic),
+        "replication_factor": ("kafkastore.topic.replication.factor", str(replication_factor)),
+        "group": ("schema.registry.group.id", group),
+        "bootstrap": ("kafkastore.bootstrap.servers", bootstrap),
+    }
+    peers = tuple(each.rstrip("/") for each in peer or ())
+    session_timeout_ms = parse_duration_ms(session_timeout, "--session-timeout")
+    _serve(_options(read_registry_settings(context, config, options), peers, session_timeout_ms))
+
+
+def _options(settings: RegistrySettings, peers: tuple[str, ...], session_timeout_ms: int) -> ServiceOptions:
+    from ottla.client.options import ClientOptions, parse_bootstrap
+    from ottla.model.settings import registry as names
     from ottla.registry.leader import ElectionOptions
+    from ottla.registry.security.settings import InvalidRegistrySettings, listener_of
     from ottla.registry.service import ServiceOptions
     from ottla.registry.store import StoreOptions
 
+    config = settings.config
+    bootstrap = config[names.KAFKASTORE_BOOTSTRAP_SERVERS] or DEFAULT_BOOTSTRAP
+    security = client_options(bootstrap).security  # report a bad address before anything is started
     try:
-        host, port = host_and_port(listen)
+        listener = listener_of(config)
+        if settings.store:
+            security = ClientOptions(parse_bootstrap(bootstrap), security=settings.store).security
+    except InvalidRegistrySettings as error:
+        raise CommandError(str(error)) from None
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--listen") from None
-    client_options(bootstrap)  # report a bad address before anything is started
-    options = ServiceOptions(
+        raise CommandError(f"kafkastore.*: {error}") from None
+    return ServiceOptions(
         bootstrap,
-        host,
-        port,
-        advertise,
-        StoreOptions(topic, replication_factor, peers=tuple(each.rstrip("/") for each in peer or ())),
-        ElectionOptions(group, parse_duration_ms(session_timeout, "--session-timeout")),
+        listener.host,
+        listener.port,
+        config[names.HOST_NAME],
+        StoreOptions(config[names.KAFKASTORE_TOPIC], config[names.KAFKASTORE_TOPIC_REPLICATION_FACTOR], peers=peers),
+        ElectionOptions(config[names.SCHEMA_REGISTRY_GROUP_ID], session_timeout_ms),
+        security,
+        listener.scheme,
+        config,
     )
-    _serve(options)
 
 
 def _serve(options: ServiceOptions) -> None:
+    from ottla.client.errors import AuthenticationError
+    from ottla.model.errors import ApiError
     from ottla.observe import logs
     from ottla.registry.leader import ElectionRefused
     from ottla.registry.process import run
+    from ottla.registry.security.settings import InvalidRegistrySettings
     from ottla.registry.topic import WrongTopic
 
     handler = logs.set_up(sys.stderr, level="INFO")
@@ -115,6 +158,12 @@ def _serve(options: ServiceOptions) -> None:
         run(options, _announce)
     except WrongTopic as wrong:
         raise CommandError(str(wrong), "--topic names another topic") from None
+    except InvalidRegistrySettings as invalid:
+        raise CommandError(str(invalid)) from None
+    except ApiError as invalid:
+        raise CommandError(invalid.text) from None
+    except AuthenticationError as refused:
+        raise CommandError(f"the cluster refuses the registry's user: {refused}", _LOGIN) from None
     except ElectionRefused:
         raise typer.Exit(1) from None
     except OSError as error:

@@ -14,19 +14,29 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 _STOP_S = 5.0
 _RESTART_S = 1.0
 
 
 class RegistryProcess:
-    """The process of the registry. `on_ready(url)` and `on_failed(why)` are called on a thread of its own."""
+    """The process of the registry. `on_ready(url)` and `on_failed(why)` are called on a thread of its own. `config` is
+    a file of the registry's settings.
+    """
 
     def __init__(
-        self, bootstrap: str, host: str, port: int, on_ready: Callable[[str], None], on_failed: Callable[[str], None]
+        self,
+        bootstrap: str,
+        host: str,
+        port: int,
+        on_ready: Callable[[str], None],
+        on_failed: Callable[[str], None],
+        config: Path | None = None,
     ) -> None:
         self._words = [sys.executable, "-m", "ottla.registry", "--bootstrap", bootstrap]
         self._words += ["--host", host, "--port", str(port)]
+        self._words += ["--config", str(config)] if config else []
         self._on_ready = on_ready
         self._on_failed = on_failed
         self._stopping = threading.Event()

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ottla.cli.options import Json, not_empty
-from ottla.cli.registry.calls import DEFAULT_URL, RegistryCalls, RegistryRefused, Url
+from ottla.cli.options import Json, Yes, not_empty
+from ottla.cli.registry.calls import DEFAULT_URL, SUBJECT_NOT_FOUND, RegistryCalls, RegistryRefused, Url
 from ottla.cli.registry.schema_text import (
     SchemaKind,
     diff_lines,
@@ -16,6 +16,7 @@ from ottla.cli.registry.schema_text import (
     print_schema,
     read_schema,
 )
+from ottla.cli.terminal import consent
 
 app = typer.Typer(help="Register, show, compare, check and delete schemas.", no_args_is_help=True)
 
@@ -178,14 +179,21 @@ def check(
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Check a schema by the compatibility level of the subject. The exit code is 1 if it would be refused."""
-    from ottla.cli.terminal.output import print_json
+    """Check a schema by the compatibility level of the subject. The exit code is 1 if it would be refused.
+
+    A subject without versions accepts every schema: the exit code is 0, and the output says so (in JSON,
+    `has_versions` is false).
+    """
+    from ottla.cli.terminal.output import note, print_json
 
     name, registry = _subject(subject, topic, key), RegistryCalls(url)
     place = ["compatibility", "subjects", name, "versions", *([] if version is None else [version])]
     verdict = registry.post(_body(file, kind, refs), *place, verbose=True, normalize=normalize)
+    has_versions = version is not None or _has_versions(registry, name)
     if as_json:
-        print_json(verdict)
+        print_json({**verdict, "has_versions": has_versions})
+    elif not has_versions:
+        note(f"{name} has no versions yet: it would accept any valid schema, and this one is valid")
     else:
         _print_verdict(verdict, registry, name, "what is registered" if version is None else f"version {version}")
     if not verdict["is_compatible"]:
@@ -197,16 +205,23 @@ def delete(
     subject: Subject,
     version: Annotated[str | None, typer.Argument(help="Only this version.")] = None,
     permanent: Annotated[bool, typer.Option("--permanent", help="Delete permanently: it cannot be restored.")] = False,
+    yes: Yes = False,
     topic: Topic = False,
     key: Key = False,
     as_json: Json = False,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Delete a subject or a version: softly (registering it again restores it), or permanently."""
+    """Delete a subject or a version: softly (registering it again restores it), or permanently.
+
+    With --permanent it asks before it deletes. Where standard input is not a terminal, --permanent requires --yes.
+    """
     from ottla.cli.terminal.output import done, print_json
 
     name, registry = _subject(subject, topic, key), RegistryCalls(url)
     place = ["subjects", name, *([] if version is None else ["versions", version])]
+    if permanent:
+        of = f"all versions of {name}" if version is None else f"version {version} of {name}"
+        consent.ask(f"Delete {of} permanently? Records written with them can then not be read.", yes=yes)
     gone: Any = None
     try:
         gone = registry.delete(*place)
@@ -233,6 +248,15 @@ def _body(file: str, kind: SchemaKind | None, refs: list[str]) -> dict[str, Any]
     found, text = read_schema(file, kind)
     body: dict[str, Any] = {"schema": text, "schemaType": found}
     return {**body, "references": parse_references(refs)} if refs else body
+
+
+def _has_versions(registry: RegistryCalls, subject: str) -> bool:
+    try:
+        return bool(registry.get("subjects", subject, "versions"))
+    except RegistryRefused as error:
+        if error.code != SUBJECT_NOT_FOUND:
+            raise
+        return False
 
 
 def _is_version(text: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import typer
 
 from ottla.cli.terminal.plain import CommandError
+from ottla.cli.terminal.stdin_text import read_stdin_text
 
 _EXTENSIONS = {".avsc": "AVRO", ".avro": "AVRO", ".json": "JSON", ".jsonschema": "JSON", ".proto": "PROTOBUF"}
 _LANGUAGES = {"AVRO": "json", "JSON": "json", "PROTOBUF": "protobuf"}
@@ -29,7 +29,7 @@ class SchemaKind(StrEnum):
 def read_schema(file: str, kind: SchemaKind | None) -> tuple[str, str]:
     """(type, text) of a file, or of the standard input (`-`); the type follows from the extension."""
     if file == "-":
-        return (kind or SchemaKind.AVRO).upper(), sys.stdin.read()
+        return (kind or SchemaKind.AVRO).upper(), read_stdin_text("the schema")
     path = Path(file)
     found = kind.upper() if kind is not None else _EXTENSIONS.get(path.suffix.lower())
     if found is None:

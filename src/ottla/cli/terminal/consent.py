@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 
 from ottla.cli.terminal.plain import CommandError
+from ottla.cli.terminal.visible import visible
 
 _HINT = "--yes does it without asking"
 
@@ -20,7 +21,7 @@ def ask(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise CommandError(f"{question} Nothing was done: standard input is not a terminal, so nobody can agree", _HINT)
-    print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
+    print(f"{visible(question)} [y/N]: ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
         print(file=sys.stderr)

@@ -6,7 +6,7 @@ Rule: one line per item, whether it succeeded or failed; the exit code is 1 if o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ottla.client.outcomes import Outcomes
 
 
+Item = TypeVar("Item")
 _HINT = "the others are done, if there are any; the same command can be repeated for this one"
 
 
@@ -28,9 +29,11 @@ def tell(outcomes: Outcomes[Any, Any], said: Callable[[Any], str], noun: str = "
     end_with(outcomes, noun)
 
 
-def end_with(outcomes: Outcomes[Any, Any], noun: str = "", consequence: str = "") -> None:
+def end_with(
+    outcomes: Outcomes[Item, Any], noun: str = "", consequence: str = "", said: Callable[[Item], str] = str
+) -> None:
     """Print the errors, after everything else was printed; end the command if there are any."""
     for part, error in outcomes.failed.items():
-        print_error(f"{noun} {part}: {error}{consequence}".strip(), hint_for(error) or _HINT)
+        print_error(f"{noun} {said(part)}: {error}{consequence}".strip(), hint_for(error) or _HINT)
     if outcomes.failed:
         raise typer.Exit(1)

@@ -6,8 +6,11 @@ Rule: results go to stdout, everything else (progress, summaries, warnings) to s
 from __future__ import annotations
 
 import json
+import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from ottla.cli.terminal.visible import visible, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +39,12 @@ def err() -> Console:
 
 def print_json(value: Any) -> None:
     """Print plain JSON on stdout, without colours or wrapping."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    print_json_text(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def print_json_text(text: str) -> None:
+    """Print JSON on stdout; on a terminal with all control characters as escapes."""
+    print(visible_json(text) if sys.stdout.isatty() else text)
 
 
 def print_table(
@@ -58,7 +66,7 @@ def print_table(
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(_plain(cell)) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(visible(_plain(cell))) for cell in row))
     console.print(table, soft_wrap=False)
 
 
@@ -74,14 +82,24 @@ def print_rows(
 
 def note(message: str) -> None:
     """Print a remark for the user on stderr."""
-    err().print(message, style="dim", markup=False)
+    console = err()
+    console.print(_shown(message, console), style="dim", markup=False)
 
 
 def done(message: str) -> None:
     """Report that something succeeded."""
     console = err()
     console.print("[green]✓[/green] ", end="")
-    console.print(message, markup=False)
+    console.print(_shown(message, console), markup=False)
+
+
+def print_text(text: str) -> None:
+    """Print a line of a result on stdout; on a terminal with control characters as escapes."""
+    print(visible(text) if sys.stdout.isatty() else text)
+
+
+def _shown(message: str, console: Console) -> str:
+    return visible(message) if console.is_terminal else message
 
 
 def size_text(size_bytes: int) -> str:

@@ -4,6 +4,8 @@ import os
 import sys
 from typing import IO
 
+from ottla.cli.terminal.visible import visible
+
 
 class CommandError(Exception):
     """A command cannot do what was asked; `hint` says what the user can do."""
@@ -40,6 +42,7 @@ def print_warning(message: str) -> None:
 
 def _line(label: str, colour: str, message: str) -> None:
     text = " ".join(message.split())
+    text = visible(text) if sys.stderr.isatty() else text
     if is_coloured(sys.stderr):
         label = f"\x1b[{colour}m{label}\x1b[0m"
     print(f"{label} {text}", file=sys.stderr, flush=True)

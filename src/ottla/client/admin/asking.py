@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from ottla.client import leaders
+from ottla.client.checks import checked_partitions
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.client.errors import ClientError, check
@@ -38,7 +39,7 @@ async def ask_leaders(
     cluster: Cluster, partitions: Iterable[TopicPartition], ask: leaders.Ask[V]
 ) -> Outcomes[TopicPartition, V]:
     """Ask the leaders of partitions as `client.leaders` does, but do not wait for a partition that does not exist."""
-    partitions = list(partitions)
+    partitions = checked_partitions(partitions)
     for name, index in partitions:
         known = cluster.metadata.topics.get(name)
         if known is not None and known.partition(index) is None:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, TypeGuard, TypeVar
 
-from ottla.client.checks import Setting, setting_text
+from ottla.client.checks import Setting, checked_names, kind_of, setting_text
 from ottla.client.cluster import Absent, Cluster
 from ottla.client.errors import check
 from ottla.client.outcomes import Outcomes, outcomes_of, told
 from ottla.client.retried_parts import settle
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.resources import ConfigSource, Resource, ResourceType
+from ottla.model.resources import ConfigSource, Resource, ResourceType, node_id_of
 from ottla.model.setting import SettingKind
 from ottla.wire.messages.topics.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from ottla.wire.messages.topics.incremental_alter_configs import (
@@ -88,7 +88,7 @@ class ConfigAdmin:
         self, resources: Iterable[Resource], names: Iterable[str] | None = None, *, documentation: bool = False
     ) -> Outcomes[Resource, list[ConfigEntry]]:
         """Describe several resources, with an outcome per resource."""
-        wanted = None if names is None else list(names)
+        wanted = None if names is None else checked_names(names, "a setting")
 
         async def ask(node_id: int | None, owned: list[Resource]) -> Outcomes[Resource, list[ConfigEntry]]:
             request = DescribeConfigsRequest(
@@ -152,7 +152,11 @@ class ConfigAdmin:
                         resource_type=resource.type,
                         resource_name=resource.name,
                         configs=[
-                            kind.AlterableConfig(name=each.name, config_operation=each.operation, value=each.value)
+                            kind.AlterableConfig(
+                                name=each.name,
+                                config_operation=each.operation,
+                                value=setting_text(each.name, each.value),
+                            )
                             for each in changes[resource]
                         ],
                     )
@@ -173,6 +177,8 @@ class ConfigAdmin:
 
     async def set(self, resource: Resource, values: Mapping[str, Setting]) -> None:
         """Set values; None resets a setting to its default."""
+        if not isinstance(values, Mapping):
+            raise TypeError(f"a mapping of settings to values is needed, not {kind_of(values)}")
         await self.alter(
             resource,
             [
@@ -196,6 +202,7 @@ async def _ask_owners(
     """Ask each broker about its own configuration and any broker (None) about the other resources, all in parallel."""
     by_node: dict[int | None, list[Resource]] = {}
     for each in resources:
+        _check_resource(each)
         by_node.setdefault(_node_of(each), []).append(each)
     answers = await outcomes_of({node_id: ask(node_id, owned) for node_id, owned in by_node.items()})
     outcomes: Outcomes[Resource, V] = Outcomes()
@@ -206,9 +213,20 @@ async def _ask_owners(
     return outcomes
 
 
+def _check_resource(resource: object) -> None:
+    if isinstance(resource, tuple) and len(resource) == 2:
+        kind, name = resource
+        if isinstance(kind, int) and isinstance(name, str):
+            return
+    raise TypeError(f'a resource is Resource.topic("orders"), or another Resource(...), not {resource!r}')
+
+
 def _node_of(resource: Resource) -> int | None:
     if resource.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and resource.name:
-        return int(resource.name)
+        node_id = node_id_of(resource.name)
+        if node_id is None:
+            raise ValueError(f"the name of a broker as a resource is its id, not {resource.name!r}")
+        return node_id
     return None
 
 

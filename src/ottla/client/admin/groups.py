@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ottla.client.admin.asking import ask_coordinator, ask_every_broker, one_by_one
 from ottla.client.admin.first_times import first_times
 from ottla.client.admin.group_descriptions import GroupDescription, describe
+from ottla.client.checks import checked_names, checked_partitions
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.group_metadata import GroupMetadata
 from ottla.client.consumer.group_offsets import GroupOffsets, OffsetAndMetadata, asked_positions
@@ -26,6 +27,7 @@ from ottla.wire.messages.groups.offset_delete import OffsetDeleteRequest
 
 # The member id and generation of an offset commit without a member: allowed while the group has no members.
 _NOBODY = ("", -1)
+_GROUP = "the id of a group"
 
 
 class GroupListing(NamedTuple):
@@ -65,7 +67,9 @@ class GroupAdmin:
         self, states: Iterable[str] = (), kinds: Iterable[str] = ()
     ) -> Outcomes[int, list[GroupListing]]:
         """Return the groups by coordinating broker; a broker that cannot be reached has a failed outcome."""
-        request = ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
+        request = ListGroupsRequest(
+            states_filter=checked_names(states, "a state"), types_filter=checked_names(kinds, "a kind of groups")
+        )
         answers = await ask_every_broker(self._cluster, request, lambda each: each.error_code)
         found = {
             node_id: [
@@ -82,6 +86,7 @@ class GroupAdmin:
 
     async def describe_each(self, group_ids: Iterable[str]) -> Outcomes[str, GroupDescription]:
         """Describe several groups, each at its own coordinator, with an outcome per group."""
+        group_ids = checked_names(group_ids, _GROUP)
         listed = await self.all_each()
         kinds = {each.group_id: each.kind for groups in listed.found.values() for each in groups}
 
@@ -106,7 +111,7 @@ class GroupAdmin:
 
     async def delete_each(self, group_ids: Iterable[str]) -> Outcomes[str, None]:
         """Delete several groups, with an outcome per group."""
-        return await one_by_one(group_ids, self.delete)
+        return await one_by_one(checked_names(group_ids, _GROUP), self.delete)
 
     # --- offsets
 
@@ -149,7 +154,7 @@ class GroupAdmin:
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> Outcomes[TopicPartition, None]:
         """Delete the group's offsets of partitions, with an outcome per partition."""
-        partitions = list(partitions)
+        partitions = checked_partitions(partitions)
         topics: dict[str, OffsetDeleteRequest.Topic] = {}
         for name, index in partitions:
             topic = topics.setdefault(name, OffsetDeleteRequest.Topic(name=name, partitions=[]))
@@ -177,6 +182,7 @@ class GroupAdmin:
         """Return the group's lag with an outcome per partition: a leader that is away, or records that cannot be read,
         fail only the partitions that they concern.
         """
+        partitions = checked_partitions(partitions)
         stored = await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).fetch_all_each()
         committed = stored.found
         wanted = sorted({*committed, *partitions} - stored.failed.keys())

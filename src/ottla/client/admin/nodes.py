@@ -8,11 +8,13 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ottla.client.admin.voters import QuorumState, VoterAdmin
+from ottla.client.checks import checked_name, checked_number
 from ottla.client.cluster import Cluster
 from ottla.client.connection import VersionRange
 from ottla.client.errors import check, error_code
 from ottla.client.metadata import AdvertisedBroker
 from ottla.client.outcomes import Outcomes, outcomes_of
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.version import VERSION
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
@@ -20,6 +22,8 @@ from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.cluster.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.messages.cluster.update_features import UpdateFeaturesRequest
 from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+_BROKER = "the id of a broker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,13 @@ class ReplicaSize(NamedTuple):
     sent_bytes: int = -1
 
 
+class TenantRates(NamedTuple):
+    """Bytes per second of a tenant's topics on one broker."""
+
+    produced: float
+    consumed: float
+
+
 @dataclass(frozen=True, slots=True)
 class LogDir:
     """One log directory of one broker."""
@@ -96,6 +107,8 @@ class NodeAdmin:
 
     async def api_versions(self, node_id: int | None = None) -> dict[int, VersionRange]:
         """Return the APIs that a broker (default: any broker) serves, by API key."""
+        if node_id is not None:
+            checked_number(node_id, _BROKER)
         connection = await (self._cluster.any_connection() if node_id is None else self._cluster.connection(node_id))
         return dict(sorted(connection.versions.items()))
 
@@ -122,7 +135,23 @@ class NodeAdmin:
         if node_ids is None:
             node_ids = [broker.node_id for broker in (await self.describe()).brokers]
             await self._cluster.refresh()
-        return await outcomes_of({node_id: self._log_dirs_of(node_id) for node_id in node_ids})
+        asked = [checked_number(node_id, _BROKER) for node_id in node_ids]
+        return await outcomes_of({node_id: self._log_dirs_of(node_id) for node_id in asked})
+
+    async def tenant_rates_each(self, tenant: str) -> Outcomes[int, TenantRates | None]:
+        """Return by broker the bytes per second that producers and consumers of a tenant's topics send to it and get
+        from it; None from a broker that does not measure them, such as a real Kafka.
+        """
+        brokers = [each.node_id for each in (await self.describe()).brokers]
+        await self._cluster.refresh()
+        return await outcomes_of({node_id: self._tenant_rates_of(node_id, tenant) for node_id in brokers})
+
+    async def _tenant_rates_of(self, node_id: int, tenant: str) -> TenantRates | None:
+        request = DescribeLogDirsRequest(topics=[], rates_of_tenant=checked_name(tenant, "a tenant"))
+        answer = await self._cluster.call(request, node_id=node_id)
+        check(answer.error_code)
+        is_told = answer.produced_byte_rate >= 0 and answer.consumed_byte_rate >= 0
+        return TenantRates(answer.produced_byte_rate, answer.consumed_byte_rate) if is_told else None
 
     async def _log_dirs_of(self, node_id: int) -> list[LogDir]:
         request = DescribeLogDirsRequest(topics=None, with_sent_bytes=True)
@@ -138,7 +167,7 @@ class NodeAdmin:
         """Remove a broker that will not come back from the cluster. It must be down and hold no replicas (Kafka does
         not check).
         """
-        request = UnregisterBrokerRequest(broker_id=node_id)
+        request = UnregisterBrokerRequest(broker_id=checked_number(node_id, _BROKER))
         answer = await self._cluster.call(request, error_of=lambda each: each.error_code)
         check(answer.error_code, answer.error_message)
 
@@ -150,8 +179,10 @@ class NodeAdmin:
             timeout_ms=self._cluster.options.request_timeout_ms,
             feature_updates=[
                 UpdateFeaturesRequest.FeatureUpdateKey(
-                    feature=name,
-                    max_version_level=level,
+                    feature=checked_name(name, "a feature"),
+                    max_version_level=checked_number(
+                        level, "the level of a feature", at_least=0, at_most=limits.INT16_MAX
+                    ),
                     allow_downgrade=kind != Upgrade.UPGRADE,
                     upgrade_type=int(kind),
                 )

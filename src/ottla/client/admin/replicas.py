@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from ottla.client.checks import checked_name, checked_number, checked_partition, checked_partitions
 from ottla.client.cluster import Cluster
 from ottla.client.errors import check
 from ottla.client.outcomes import Outcomes, told, told_by
@@ -27,6 +28,7 @@ from ottla.wire.messages.topics.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
 )
 
+_BROKER = "the id of a broker"
 _Topic = AlterPartitionReassignmentsRequest.ReassignableTopic
 
 
@@ -77,17 +79,19 @@ class ReplicaAdmin:
 
     async def cancel_each(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, None]:
         """Cancel the reassignment of partitions, with an outcome per partition."""
-        return await self._alter(dict.fromkeys(partitions), allow_factor_change=True)
+        return await self._alter(dict.fromkeys(checked_partitions(partitions)), allow_factor_change=True)
 
     async def _alter(
         self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, allow_factor_change: bool
     ) -> Outcomes[TopicPartition, None]:
         topics: dict[str, _Topic] = {}
-        for (name, index), replicas in wanted.items():
+        for partition, replicas in wanted.items():
+            name, index = checked_partition(partition)
             topic = topics.setdefault(name, _Topic(name=name, partitions=[]))
             topic.partitions.append(
                 _Topic.ReassignablePartition(
-                    partition_index=index, replicas=None if replicas is None else list(replicas)
+                    partition_index=index,
+                    replicas=None if replicas is None else [checked_number(each, _BROKER) for each in replicas],
                 )
             )
         request = AlterPartitionReassignmentsRequest(
@@ -113,7 +117,7 @@ class ReplicaAdmin:
         wanted: dict[str, ListPartitionReassignmentsRequest.Topics] | None = None
         if partitions is not None:
             wanted = {}
-            for name, index in partitions:
+            for name, index in checked_partitions(partitions):
                 wanted.setdefault(name, kind(name=name, partition_indexes=[])).partition_indexes.append(index)
         request = ListPartitionReassignmentsRequest(
             timeout_ms=self._cluster.options.request_timeout_ms,
@@ -144,7 +148,7 @@ class ReplicaAdmin:
         """Elect leaders, with an outcome per partition: False if no election was needed. If all partitions are asked
         for (None), only those that needed an election have an outcome.
         """
-        parts = None if partitions is None else list(partitions)
+        parts = None if partitions is None else checked_partitions(partitions)
         wanted: dict[str, ElectLeadersRequest.TopicPartitions] | None = None
         if parts is not None:
             wanted = {}
@@ -188,8 +192,10 @@ class ReplicaAdmin:
         """Move replicas to other log directories of the same broker, with an outcome per partition."""
         kind = AlterReplicaLogDirsRequest.AlterReplicaLogDir
         dirs: dict[str, dict[str, list[int]]] = {}
-        for (name, index), path in paths.items():
-            dirs.setdefault(path, {}).setdefault(name, []).append(index)
+        checked_number(node_id, _BROKER)
+        for partition, path in paths.items():
+            name, index = checked_partition(partition)
+            dirs.setdefault(checked_name(path, "a log directory"), {}).setdefault(name, []).append(index)
         request = AlterReplicaLogDirsRequest(
             dirs=[
                 kind(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ottla.client.admin.asking import ask_coordinator
+from ottla.client.checks import checked_names, checked_offset, checked_partition
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.client.errors import check
@@ -65,7 +66,9 @@ class ShareAdmin:
         """Set the start offsets of a group without members, with an outcome per partition."""
         kind = AlterShareGroupOffsetsRequest.Topic
         topics: dict[str, AlterShareGroupOffsetsRequest.Topic] = {}
-        for (name, index), offset in offsets.items():
+        for partition, offset in offsets.items():
+            name, index = checked_partition(partition)
+            checked_offset(partition, offset)
             topic = topics.setdefault(name, kind(topic_name=name, partitions=[]))
             topic.partitions.append(kind.Partition(partition_index=index, start_offset=offset))
         return await ask_coordinator(
@@ -87,7 +90,7 @@ class ShareAdmin:
 
     async def forget_each(self, group_id: str, topics: Iterable[str]) -> Outcomes[str, None]:
         """Delete the offsets of these topics, with an outcome per topic."""
-        topics = list(topics)
+        topics = checked_names(topics, "topic")
         kind = DeleteShareGroupOffsetsRequest.Topic
         return await ask_coordinator(
             self._cluster,

@@ -5,11 +5,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ottla.client.admin.asking import ask_leaders, one_by_one
-from ottla.client.checks import Setting, kind_of, setting_text
+from ottla.client.checks import (
+    Setting,
+    checked_name,
+    checked_names,
+    checked_number,
+    checked_partitions,
+    kind_of,
+    setting_text,
+)
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.offsets import LATEST, OffsetAndTime, PartitionBounds, Time, bounds_each, list_offsets_each
 from ottla.client.metadata import PartitionInfo, TopicInfo
 from ottla.client.outcomes import Outcomes, told, told_by
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
 from ottla.wire.messages.records.delete_records import DeleteRecordsRequest
@@ -111,6 +120,8 @@ class TopicAdmin:
 
     async def delete_each(self, names: Iterable[str]) -> Outcomes[str, None]:
         """Delete topics, with an outcome per topic."""
+        if isinstance(names, str):
+            raise TypeError(f"a list of names is needed, not {names!r}; delete takes one name")
         names = list(names)
         for name in names:
             if not isinstance(name, str):
@@ -141,7 +152,9 @@ class TopicAdmin:
         """Increase the numbers of partitions of topics, with an outcome per topic."""
         request = CreatePartitionsRequest(
             topics=[
-                CreatePartitionsRequest.Topic(name=name, count=total, assignments=None)
+                CreatePartitionsRequest.Topic(
+                    name=checked_name(name, "topic"), count=checked_number(total, "total"), assignments=None
+                )
                 for name, total in totals.items()
             ],
             timeout_ms=self._cluster.options.request_timeout_ms,
@@ -172,12 +185,12 @@ class TopicAdmin:
 
     async def describe(self, name: str) -> TopicInfo:
         """Return the current metadata of one topic."""
-        self._cluster.metadata.mark_stale(name)
+        self._cluster.metadata.mark_stale(checked_name(name, "topic"))
         return await self._cluster.topic(name)
 
     async def describe_each(self, names: Iterable[str]) -> Outcomes[str, TopicInfo]:
         """Return the current metadata of topics, with an outcome per topic."""
-        return await one_by_one(names, self.describe)
+        return await one_by_one(checked_names(names, "topic"), self.describe)
 
     async def offsets(
         self, name: str, time: Time = LATEST, partitions: Iterable[int] | None = None, *, read_committed: bool = False
@@ -216,6 +229,10 @@ class TopicAdmin:
 
     async def delete_records_each(self, before: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
         """Delete the records before an offset in partitions of any topics, with an outcome per partition."""
+        before = {
+            partition: checked_number(offset, f"offset of {partition}", at_least=ALL_RECORDS, at_most=limits.INT64_MAX)
+            for partition, offset in zip(checked_partitions(before), before.values(), strict=True)
+        }
 
         async def ask(node_id: int, led: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
             topics: dict[str, DeleteRecordsRequest.Topic] = {}
@@ -295,13 +312,20 @@ def _created(topic: CreateTopicsResponse.CreatableTopicResult) -> CreatedTopic:
 
 
 def _creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:
+    if not isinstance(topic, NewTopic):
+        raise TypeError(f"a list of NewTopic(...) is needed, not of {kind_of(topic)}")
     kind = CreateTopicsRequest.CreatableTopic
     return kind(
-        name=topic.name,
-        num_partitions=topic.partitions,
-        replication_factor=topic.replication_factor,
+        name=checked_name(topic.name, "topic"),
+        num_partitions=checked_number(topic.partitions, "partitions"),
+        replication_factor=checked_number(
+            topic.replication_factor, "replication_factor", at_least=-limits.INT16_MAX, at_most=limits.INT16_MAX
+        ),
         assignments=[
-            kind.CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
+            kind.CreatableReplicaAssignment(
+                partition_index=checked_number(index, "the index of a partition"),
+                broker_ids=[checked_number(broker, "the id of a broker") for broker in brokers],
+            )
             for index, brokers in (topic.assignments or {}).items()
         ],
         configs=[

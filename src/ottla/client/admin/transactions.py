@@ -5,10 +5,12 @@ from typing import NamedTuple
 
 from ottla.client.admin.asking import ask_every_broker, one_by_one
 from ottla.client.admin.topics import ActiveProducer, TopicAdmin
+from ottla.client.checks import checked_names, checked_number, checked_partition
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import CoordinatorKind, call_once
 from ottla.client.errors import check, error_code
 from ottla.client.outcomes import Outcomes
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch, ProducerId, TopicPartition
 from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest
@@ -18,6 +20,8 @@ from ottla.wire.messages.txns.write_txn_markers import WriteTxnMarkersRequest
 
 _NO_TRANSACTION = -1
 _FENCING_TIMEOUT_MS = 60_000
+_IN_64_BITS = {"at_least": -limits.INT64_MAX, "at_most": limits.INT64_MAX}
+_ID = "the transactional id"
 Marker = WriteTxnMarkersRequest.WritableTxnMarker
 
 
@@ -61,7 +65,9 @@ class TransactionAdmin:
     ) -> Outcomes[int, list[TransactionListing]]:
         """Return the transactions by coordinating broker; a broker that cannot be reached has a failed outcome."""
         request = ListTransactionsRequest(
-            state_filters=list(states), producer_id_filters=list(producer_ids), duration_filter=running_ms
+            state_filters=checked_names(states, "a state"),
+            producer_id_filters=[checked_number(each, "the id of a producer", **_IN_64_BITS) for each in producer_ids],
+            duration_filter=checked_number(running_ms, "running_ms", **_IN_64_BITS),
         )
         answers = await ask_every_broker(self._cluster, request, lambda each: each.error_code)
         for unknown in (each.unknown_state_filters for each in answers.found.values()):
@@ -100,7 +106,7 @@ class TransactionAdmin:
 
     async def describe_each(self, transactional_ids: Iterable[str]) -> Outcomes[str, TransactionDescription]:
         """Describe several transactional ids, each at its own coordinator, with an outcome per id."""
-        return await one_by_one(transactional_ids, self.describe)
+        return await one_by_one(checked_names(transactional_ids, _ID), self.describe)
 
     async def abort(self, transactional_id: str) -> None:
         """Abort the open transaction and fence the current producer of the id, as a new producer with that id would."""
@@ -122,12 +128,14 @@ class TransactionAdmin:
 
     async def abort_each(self, transactional_ids: Iterable[str]) -> Outcomes[str, None]:
         """Abort the transactions of several ids, with an outcome per id."""
-        return await one_by_one(transactional_ids, self.abort)
+        return await one_by_one(checked_names(transactional_ids, _ID), self.abort)
 
     async def abort_in(self, partition: TopicPartition, start_offset: int) -> ActiveProducer:
         """Abort a hanging transaction in one partition, which its coordinator does not know, by its first offset
         there.
         """
+        partition = checked_partition(partition)
+        checked_number(start_offset, "start_offset", at_least=0, at_most=limits.INT64_MAX)
         asked: ActiveProducer | None = None
 
         async def attempt() -> ActiveProducer:

@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from ottla.client.checks import checked_number
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Address
 from ottla.client.errors import ClientError, NotConnected, check
 from ottla.model.errors import ErrorCode
+from ottla.model.ids import UUID_SIZE_BYTES
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest
@@ -22,6 +24,7 @@ from ottla.wire.messages.quorum.remove_raft_voter import RemoveRaftVoterRequest
 
 R = TypeVar("R", bound=Response)
 PartitionData = DescribeQuorumResponse.TopicData.PartitionData
+_CONTROLLER = "the id of a controller"
 _CONTROLLERS = 2  # the endpoint type of controllers in DescribeCluster
 
 
@@ -132,8 +135,8 @@ class VoterAdmin:
         request = AddRaftVoterRequest(
             cluster_id=None,
             timeout_ms=self._cluster.options.request_timeout_ms,
-            voter_id=node_id,
-            voter_directory_id=directory_id,
+            voter_id=checked_number(node_id, _CONTROLLER),
+            voter_directory_id=_checked_directory(directory_id),
             listeners=[AddRaftVoterRequest.Listener(name=each[0], host=each[1], port=each[2]) for each in endpoints],
         )
         answer = await self._cluster.call(request, repeatable=False, error_of=lambda each: each.error_code)
@@ -141,9 +144,19 @@ class VoterAdmin:
 
     async def remove(self, node_id: int, directory_id: bytes) -> None:
         """Remove a voter from the quorum."""
-        request = RemoveRaftVoterRequest(cluster_id=None, voter_id=node_id, voter_directory_id=directory_id)
+        request = RemoveRaftVoterRequest(
+            cluster_id=None,
+            voter_id=checked_number(node_id, _CONTROLLER),
+            voter_directory_id=_checked_directory(directory_id),
+        )
         answer = await self._cluster.call(request, repeatable=False, error_of=lambda each: each.error_code)
         check(answer.error_code, answer.error_message)
+
+
+def _checked_directory(directory_id: object) -> bytes:
+    if not isinstance(directory_id, bytes) or len(directory_id) != UUID_SIZE_BYTES:
+        raise TypeError(f"the id of a directory is {UUID_SIZE_BYTES} bytes, not {directory_id!r}")
+    return directory_id
 
 
 def _which_quorum() -> DescribeQuorumRequest:

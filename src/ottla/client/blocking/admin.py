@@ -4,10 +4,14 @@ from ottla.client.admin import Admin
 from ottla.client.admin.configs import ConfigAdmin
 from ottla.client.admin.groups import GroupAdmin
 from ottla.client.admin.nodes import NodeAdmin
+from ottla.client.admin.quotas import QuotaAdmin
 from ottla.client.admin.replicas import ReplicaAdmin
 from ottla.client.admin.shares import ShareAdmin
+from ottla.client.admin.tenants import TenantAdmin
+from ottla.client.admin.tokens import TokenAdmin
 from ottla.client.admin.topics import TopicAdmin
 from ottla.client.admin.transactions import TransactionAdmin
+from ottla.client.admin.users import UserAdmin
 from ottla.client.admin.voters import VoterAdmin
 from ottla.client.blocking.faces import CoroutineRunner, Face, waits
 
@@ -49,6 +53,7 @@ class BlockingNodes(Face[NodeAdmin]):
     log_dirs = waits(NodeAdmin.log_dirs)
     log_dirs_each = waits(NodeAdmin.log_dirs_each)
     quorum = waits(NodeAdmin.quorum)
+    tenant_rates_each = waits(NodeAdmin.tenant_rates_each)
     unregister = waits(NodeAdmin.unregister)
     update_features = waits(NodeAdmin.update_features)
 
@@ -110,6 +115,43 @@ class BlockingTransactions(Face[TransactionAdmin]):
     abort_in = waits(TransactionAdmin.abort_in)
 
 
+class BlockingUsers(Face[UserAdmin]):
+    all = waits(UserAdmin.all)
+    describe = waits(UserAdmin.describe)
+    describe_each = waits(UserAdmin.describe_each)
+    set_password = waits(UserAdmin.set_password)
+    set_password_each = waits(UserAdmin.set_password_each)
+    remove = waits(UserAdmin.remove)
+    remove_each = waits(UserAdmin.remove_each)
+
+
+class BlockingQuotas(Face[QuotaAdmin]):
+    describe = waits(QuotaAdmin.describe)
+    alter = waits(QuotaAdmin.alter)
+    alter_each = waits(QuotaAdmin.alter_each)
+
+
+class BlockingTokens(Face[TokenAdmin]):
+    create = waits(TokenAdmin.create)
+    all = waits(TokenAdmin.all)
+    renew = waits(TokenAdmin.renew)
+    expire = waits(TokenAdmin.expire)
+
+
+class BlockingTenants(Face[TenantAdmin]):
+    all = waits(TenantAdmin.all)
+    describe = waits(TenantAdmin.describe)
+    create = waits(TenantAdmin.create)
+    set_limits = waits(TenantAdmin.set_limits)
+    add_user = waits(TenantAdmin.add_user)
+    remove_user = waits(TenantAdmin.remove_user)
+    set_quotas = waits(TenantAdmin.set_quotas)
+    topics = waits(TenantAdmin.topics)
+    holdings = waits(TenantAdmin.holdings)
+    usage = waits(TenantAdmin.usage)
+    delete = waits(TenantAdmin.delete)
+
+
 class BlockingAdmin(Face[Admin]):
     """Administration, one noun per attribute."""
 
@@ -123,3 +165,7 @@ class BlockingAdmin(Face[Admin]):
         self.groups = BlockingGroups(runner, inner.groups)
         self.shares = BlockingShares(runner, inner.shares)
         self.transactions = BlockingTransactions(runner, inner.transactions)
+        self.users = BlockingUsers(runner, inner.users)
+        self.quotas = BlockingQuotas(runner, inner.quotas)
+        self.tokens = BlockingTokens(runner, inner.tokens)
+        self.tenants = BlockingTenants(runner, inner.tenants)

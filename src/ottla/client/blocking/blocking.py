@@ -32,7 +32,7 @@ from ottla.client.consumer.consumer import Consumer
 from ottla.client.consumer.offsets import EARLIEST, LATEST, Time
 from ottla.client.consumer.options import ConsumerOptions
 from ottla.client.consumer.ranges import ConsumedRecord, RangeReader, ReadOptions, Span, decode_batch
-from ottla.client.options import ClientOptions
+from ottla.client.options import ClientOptions, GivenSecurity
 from ottla.client.producer.accumulator import RecordMetadata
 from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.client.share.consumer import ShareConsumer
@@ -45,10 +45,16 @@ _CLOSED = "the client is closed"
 class Blocking(Face[Producer]):
     """A synchronous client of one cluster: a blocking face of its producer that also creates consumers and readers."""
 
-    def __init__(self, bootstrap: str | ClientOptions, producer: ProducerOptions | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str | ClientOptions,
+        producer: ProducerOptions | None = None,
+        *,
+        security: GivenSecurity = None,
+    ) -> None:
         self.runner = self
         self._loop = _LoopThread()
-        self.cluster = Cluster(bootstrap)
+        self.cluster = Cluster(bootstrap, security=security)
         self.admin = BlockingAdmin(self, Admin(self.cluster))
         self._producer_options = producer
         self._producer: Producer | None = None

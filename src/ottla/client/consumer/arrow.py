@@ -98,6 +98,21 @@ def pick_batches(places: dict[TopicPartition, AssignedPartition], rows_min: int)
     return gathering.take()
 
 
+def converted(
+    convert: Convert, batches: list[RawBatch]
+) -> tuple["pa.RecordBatch | None", list[RawBatch], Mapping[TopicPartition, Exception]]:
+    """Convert what can be converted: return the columns, None if there are none; the batches that they are of; and the
+    errors of partitions.
+    """
+    if not batches:
+        return None, batches, {}
+    try:
+        return convert(batches), batches, {}
+    except Exception:
+        good, failed = convertible(convert, batches)
+        return convert(good) if good else None, good, failed
+
+
 def convertible(
     convert: Convert, batches: Sequence[RawBatch]
 ) -> tuple[list[RawBatch], dict[TopicPartition, Exception]]:

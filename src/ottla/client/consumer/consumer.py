@@ -27,10 +27,10 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ottla.client.checks import checked_offset, checked_options, checked_partitions
+from ottla.client.checks import checked_names, checked_number, checked_offset, checked_options, checked_partitions
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.arrow import LINGER_MS, ROWS_MIN, converter, convertible, has_gathered, pick_batches
+from ottla.client.consumer.arrow import LINGER_MS, ROWS_MIN, converted, converter, has_gathered, pick_batches
 from ottla.client.consumer.assigned_partitions import AssignedPartition
 from ottla.client.consumer.auto_commit import OffsetCommitter
 from ottla.client.consumer.each import NO_GROUP, Each
@@ -47,7 +47,7 @@ from ottla.client.errors import ClientError, CommitFailed
 from ottla.client.membership.classic import ClassicMembership
 from ottla.client.membership.modern import ModernMembership
 from ottla.client.membership.subscription import SubscribedTopics
-from ottla.client.options import ClientOptions
+from ottla.client.options import ClientOptions, GivenSecurity
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
 
@@ -61,11 +61,15 @@ class Consumer(Closing):
     """Reads records; see the module's rules."""
 
     def __init__(
-        self, cluster: Cluster | str | Sequence[str] | ClientOptions, options: ConsumerOptions | None = None
+        self,
+        cluster: Cluster | str | Sequence[str] | ClientOptions,
+        options: ConsumerOptions | None = None,
+        *,
+        security: GivenSecurity = None,
     ) -> None:
         self.options = checked_options(options, ConsumerOptions)
         self._owns_cluster = not isinstance(cluster, Cluster)
-        self.cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
+        self.cluster = Cluster.of(cluster, security)
         self._ownership = Ownership(self._commit_before_revoking)
         self._wakened = asyncio.Event()
         self._membership: ClassicMembership | ModernMembership | None = None
@@ -129,13 +133,14 @@ class Consumer(Closing):
             raise ValueError(NO_GROUP)
         if isinstance(topics, str):
             raise TypeError("subscribe takes a list of names, or a compiled pattern")
+        subscribed = SubscribedTopics(topics if isinstance(topics, re.Pattern) else checked_names(topics, "topic"))
         if self._membership is None:
             if self._ownership.places:
                 raise ValueError("a consumer subscribes or has partitions assigned, not both")
             kind = ClassicMembership if self.options.group_protocol == "classic" else ModernMembership
             self._membership = kind(self.cluster, self._coordinator(), self.options, self._ownership, self._wake)
         self._ownership.listener = listener
-        self._membership.subscribe(SubscribedTopics(topics))
+        self._membership.subscribe(subscribed)
         self._wake()
 
     async def unsubscribe(self) -> None:
@@ -186,6 +191,8 @@ class Consumer(Closing):
         self, max_records: int | None = None, timeout_ms: float = 1_000
     ) -> dict[TopicPartition, list[ConsumedRecord]]:
         """Return records by partition as soon as there are any; an empty dict when the time is over."""
+        if max_records is not None:
+            checked_number(max_records, "max_records", at_least=1)
         await self._come_back()
         if not await self._ready(timeout_ms):
             return {}
@@ -292,15 +299,7 @@ class Consumer(Closing):
                 if self._closed:
                     return
                 raise
-            batches = pick_batches(places, rows_min)
-            failed: Mapping[TopicPartition, Exception] = {}
-            columns: pa.RecordBatch | None = None
-            if batches:
-                try:
-                    columns = convert(batches)
-                except Exception:
-                    batches, failed = convertible(convert, batches)
-                    columns = convert(batches) if batches else None
+            columns, batches, failed = converted(convert, pick_batches(places, rows_min))
             self._hand_out_batches(batches, failed)
             if columns is not None:
                 yield columns
@@ -380,7 +379,7 @@ class Consumer(Closing):
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Continue from this offset."""
-        checked_offset(partition, offset)
+        offset = checked_offset(partition, offset)
         place = self._ownership.place(partition)
         self._in_hand.stop()
         place.move(offset)

@@ -5,6 +5,7 @@ The consumer's own methods of the same names raise if one partition failed.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ottla.client.checks import checked_partitions, kind_of
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.assigned_partitions import AssignedPartition
 from ottla.client.consumer.auto_commit import OffsetCommitter
@@ -51,17 +52,21 @@ class Each:
         self, times_ms: Mapping[TopicPartition, int]
     ) -> Outcomes[TopicPartition, OffsetAndTime | None]:
         """Return the first record at or after each time; None for partitions without one."""
+        if not isinstance(times_ms, Mapping):
+            raise TypeError(f"a mapping of partitions to times is needed, not {kind_of(times_ms)}")
         times = {partition: Time(time_ms) for partition, time_ms in times_ms.items()}
         asked = await list_offsets_each(self._cluster, times, read_committed=self._read_committed)
         return Outcomes({each: at if at.offset >= 0 else None for each, at in asked.found.items()}, asked.failed)
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, int]:
         """Return the first offsets."""
-        return await resolve_each(self._cluster, [(partition, EARLIEST) for partition in partitions])
+        return await resolve_each(
+            self._cluster, [(partition, EARLIEST) for partition in checked_partitions(partitions)]
+        )
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, int]:
         """Return the offsets behind the last records; with read_committed the last stable offsets."""
-        wanted = [(partition, LATEST) for partition in partitions]
+        wanted = [(partition, LATEST) for partition in checked_partitions(partitions)]
         return await resolve_each(self._cluster, wanted, read_committed=self._read_committed)
 
     def _group(self) -> OffsetCommitter:

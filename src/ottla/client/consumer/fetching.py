@@ -34,7 +34,7 @@ from ottla.client.consumer.fetched import (
     read_answer,
 )
 from ottla.client.consumer.offsets import EARLIEST, LATEST, NOT_FOUND, Time, ask_leader
-from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, TopicRecreated, UnsupportedApi, check
+from ottla.client.errors import ClientError, LastingError, LogTruncated, OffsetOutOfRange, TopicRecreated, check
 from ottla.client.leader_search import LeaderSearch
 from ottla.client.metadata import NO_LEADER
 from ottla.client.producer.links import SILENCE_MS
@@ -279,7 +279,7 @@ class ConsumerFetcher:
 
     def _not_answered(self, cursors: Iterable[FetchCursor], error: ClientError | ApiError) -> list[Fetched]:
         """Give all cursors of a failed request the same outcome."""
-        if isinstance(error, UnsupportedApi) or (isinstance(error, ApiError) and not error.code.retriable):
+        if isinstance(error, LastingError) or (isinstance(error, ApiError) and not error.code.retriable):
             return [_failure(cursor, error) for cursor in cursors]
         for cursor in cursors:
             self._look_for_leader(cursor, error)

@@ -13,7 +13,14 @@ Rules:
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ottla.client.checks import checked_offset
+from ottla.client.checks import (
+    checked_name,
+    checked_number,
+    checked_offset,
+    checked_partition,
+    checked_partitions,
+    kind_of,
+)
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.group_metadata import GroupMetadata
 from ottla.client.coordinator import Coordinator
@@ -50,13 +57,23 @@ def asked_positions(
     offsets: Mapping[TopicPartition, int | tuple[int, int, str]],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """Return the caller's offsets in the form in which they are committed."""
-    asked = {
-        TopicPartition(*partition): OffsetAndMetadata(place) if isinstance(place, int) else OffsetAndMetadata(*place)
-        for partition, place in offsets.items()
+    if not isinstance(offsets, Mapping):
+        raise TypeError(f"a mapping of partitions to offsets is needed, not {kind_of(offsets)}")
+    return {
+        partition: _asked_position(partition, place)
+        for partition, place in ((checked_partition(each), place) for each, place in offsets.items())
     }
-    for partition, place in asked.items():
-        checked_offset(partition, place.offset)
-    return asked
+
+
+def _asked_position(partition: TopicPartition, place: int | tuple[int, int, str]) -> OffsetAndMetadata:
+    if not isinstance(place, tuple):
+        return OffsetAndMetadata(checked_offset(partition, place))
+    found = OffsetAndMetadata(*place)
+    return OffsetAndMetadata(
+        checked_offset(partition, found.offset),
+        checked_number(found.leader_epoch, "leader_epoch"),
+        checked_name(found.metadata, "metadata"),
+    )
 
 
 class GroupOffsets:
@@ -167,7 +184,7 @@ class GroupOffsets:
 
     async def fetch(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndMetadata | None]:
         """Return the committed offsets; None for partitions without one."""
-        return await settle(self._cluster, partitions, self.fetch_once)
+        return await settle(self._cluster, checked_partitions(partitions), self.fetch_once)
 
     async def fetch_once(
         self, partitions: Iterable[TopicPartition]

@@ -11,10 +11,12 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from ottla.client.checks import checked_number, checked_partitions, kind_of
 from ottla.client.cluster import Cluster
 from ottla.client.errors import OffsetOutOfRange
 from ottla.client.leaders import ask_leaders, ask_one
 from ottla.client.outcomes import Outcomes
+from ottla.model import limits
 from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.wire.messages.records.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
@@ -63,6 +65,11 @@ async def list_offsets_each(
     cluster: Cluster, wanted: Mapping[TopicPartition, Time], *, read_committed: bool = False
 ) -> Outcomes[TopicPartition, OffsetAndTime]:
     """Ask the leaders for the offset at a time, for each partition; transient errors are retried."""
+    checked_partitions(wanted)
+    for time in wanted.values():
+        if not isinstance(time, Time):
+            raise TypeError(f"a Time (in milliseconds) is needed, not {kind_of(time)}")
+        checked_number(time.timestamp_ms, "a time", at_least=-limits.INT64_MAX, at_most=limits.INT64_MAX)
 
     async def ask(node_id: int, leads: Mapping[TopicPartition, LeaderEpoch]) -> Outcomes[TopicPartition, OffsetAndTime]:
         times = {partition: (wanted[partition], epoch) for partition, epoch in leads.items()}
@@ -136,7 +143,7 @@ async def bounds_each(
     cluster: Cluster, partitions: Iterable[TopicPartition]
 ) -> Outcomes[TopicPartition, PartitionBounds]:
     """Return the first and end offsets of partitions, with an outcome per partition; both are requested in parallel."""
-    partitions = list(partitions)
+    partitions = checked_partitions(partitions)
     starts, ends = await asyncio.gather(
         list_offsets_each(cluster, dict.fromkeys(partitions, EARLIEST)),
         list_offsets_each(cluster, dict.fromkeys(partitions, LATEST)),

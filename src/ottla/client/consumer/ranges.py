@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.client.checks import checked_options, checked_partition, kind_of
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.arrow import LINGER_MS, ROWS_MIN, Convert, Gathering, converter, convertible
+from ottla.client.consumer.arrow import LINGER_MS, ROWS_MIN, Convert, Gathering, converted, converter
 from ottla.client.consumer.fetched import ConsumedRecord, FetchCursor, Fetched, RawBatch, ReadOptions, decode_batch
 from ottla.client.consumer.fetching import ConsumerFetcher
 from ottla.client.consumer.offsets import EARLIEST, LATEST, Time, bounds_each, out_of_range, resolve_each
 from ottla.client.errors import ClientError, OffsetOutOfRange
-from ottla.client.options import ClientOptions
+from ottla.client.options import ClientOptions, GivenSecurity
 from ottla.client.outcomes import Outcomes
+from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 
@@ -55,11 +56,13 @@ class RangeReader(Closing):
         cluster: Cluster | str | Sequence[str] | ClientOptions,
         spans: Iterable[Span],
         options: ReadOptions | None = None,
+        *,
+        security: GivenSecurity = None,
     ) -> None:
         self.options = checked_options(options, ReadOptions)
         self._spans = _by_partition(spans)
         self._owns_cluster = not isinstance(cluster, Cluster)
-        self._cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
+        self._cluster = Cluster.of(cluster, security)
         self._ends: dict[TopicPartition, int | None] = {}  # of spans whose times were turned into offsets
         self._positions: dict[TopicPartition, int] = {}
         self._failed: dict[TopicPartition, Exception] = {}
@@ -135,12 +138,7 @@ class RangeReader(Closing):
     def _columns(self, convert: Convert, batches: Sequence[RawBatch]) -> "Iterator[pa.RecordBatch]":
         """Convert all batches together, or those that can be converted."""
         while batches := self._wanted(batches):
-            now, failed = list(batches), dict[TopicPartition, Exception]()
-            try:
-                columns = convert(now)
-            except Exception:
-                now, failed = convertible(convert, now)
-                columns = convert(now) if now else None
+            columns, now, failed = converted(convert, list(batches))
             for raw in now:
                 self._positions[raw.partition] = raw.header.next_offset
             self._failed |= failed
@@ -264,6 +262,8 @@ def _checked(span: Span) -> Span:
             raise TypeError(f"{name} must be an offset or a Time (in milliseconds), not {kind_of(place)}")
         if place < 0:
             raise ValueError(f"{name} must be an offset, 0 or more, not {place}: EARLIEST and LATEST name the ends")
+        if place > limits.INT64_MAX:
+            raise ValueError(f"{name} must be an offset, at most {limits.INT64_MAX}, not {place}")
     if isinstance(span.start, int) and isinstance(span.end, int) and span.start > span.end:
         raise ValueError(f"the span of {span.topic}-{span.partition} starts at {span.start}, behind its end {span.end}")
     return span

@@ -22,7 +22,7 @@ from ottla.client.consumer.group_metadata import GroupMetadata
 from ottla.client.consumer.options import ConsumerOptions
 from ottla.client.consumer.ownership import Ownership
 from ottla.client.coordinator import Coordinator
-from ottla.client.errors import ClientError, check, error_code
+from ottla.client.errors import ClientError, LastingError, check, error_code
 from ottla.client.membership import blobs
 from ottla.client.membership.subscription import SubscribedTopics, partition_counts
 from ottla.model.errors import ApiError, ErrorCode
@@ -271,7 +271,7 @@ class ClassicMembership:
                     watched_at_s = loop.time()
                     await self._watch_topics()
             except (ClientError, ApiError) as error:
-                if isinstance(error, ApiError) and not error.code.retriable:
+                if isinstance(error, LastingError) or (isinstance(error, ApiError) and not error.code.retriable):
                     self._failure = error
                     self._wake(None)
                 log.info("group %s: no heartbeat: %s", self.metadata.group_id, error)

@@ -18,7 +18,7 @@ from ottla.client.consumer.group_metadata import GroupMetadata
 from ottla.client.consumer.options import ConsumerOptions
 from ottla.client.consumer.ownership import Ownership
 from ottla.client.coordinator import Coordinator
-from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
+from ottla.client.errors import ClientError, LastingError, UnsupportedApi, check, error_code
 from ottla.client.membership.reconcile import (
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
@@ -166,7 +166,7 @@ class ModernMembership:
                     await self._beat_once()
                 except (ClientError, ApiError) as error:
                     self._state.unanswered()
-                    if isinstance(error, UnsupportedApi) or (isinstance(error, ApiError) and not error.code.retriable):
+                    if isinstance(error, LastingError) or (isinstance(error, ApiError) and not error.code.retriable):
                         self._failure = error
                         self._wake(None)
                         return

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator
-from ottla.client.errors import ClientError, UnsupportedApi, check, error_code
+from ottla.client.errors import ClientError, LastingError, check, error_code
 from ottla.client.share.options import ShareOptions
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition, random_uuid, uuid_text
@@ -86,7 +86,7 @@ class ShareMembership:
                     wait_ms = self._cluster.options.retry_backoff_max_ms  # a topic is not in the metadata yet
             except (ClientError, ApiError) as error:
                 self._said = None
-                if isinstance(error, UnsupportedApi) or (isinstance(error, ApiError) and not error.code.retriable):
+                if isinstance(error, LastingError) or (isinstance(error, ApiError) and not error.code.retriable):
                     self._failure = error
                     self._wake(None)
                     return

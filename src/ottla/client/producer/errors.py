@@ -1,6 +1,6 @@
 """The error codes of Produce by their meaning for a producer."""
 
-from ottla.client.errors import ClientError, UnsupportedApi
+from ottla.client.errors import ClientError, LastingError
 from ottla.model.errors import ApiError, ErrorCode
 
 SUCCESS = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
@@ -38,4 +38,4 @@ def is_final(error: Exception) -> bool:
     """Return whether a retry cannot help."""
     if isinstance(error, ApiError):
         return not error.code.retriable
-    return isinstance(error, UnsupportedApi) or not isinstance(error, ClientError)
+    return isinstance(error, LastingError) or not isinstance(error, ClientError)

@@ -49,7 +49,7 @@ def produce(sent: Sent, metadata: Metadata, options: ProducerOptions) -> Prepare
         topic.partition_data.append(TopicData.PartitionProduceData(index=index, records=memoryview(batch.data)))
     message = ProduceRequest(
         transactional_id=options.transactional_id,
-        acks=options.acks,
+        acks=options.acknowledgements,
         timeout_ms=options.request_timeout_ms,
         topic_data=list(topics.values()),
     )

@@ -14,6 +14,8 @@ Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
 # The number of batches that the broker remembers per producer and partition, which bounds idempotence.
 IDEMPOTENT_IN_FLIGHT_MAX = 5
 
+_ACKS: dict[int | str, int] = {-1: -1, 0: 0, 1: 1, "all": -1, "-1": -1, "0": 0, "1": 1}
+
 
 @dataclass(frozen=True, slots=True)
 class ProducerOptions:
@@ -23,7 +25,8 @@ class ProducerOptions:
     a value above one may reorder records when a batch is retried, as in Kafka.
     """
 
-    acks: int = -1
+    # Kafka's texts are accepted as well: "all", "-1", "0", "1".
+    acks: int | str = -1
     # Whether retries neither repeat nor reorder records; it needs acks=-1. None: on if acks allows it.
     idempotent: bool | None = None
     # Kafka's names are accepted as well: "none", "gzip", "snappy", "lz4", "zstd".
@@ -48,9 +51,8 @@ class ProducerOptions:
     transaction_timeout_ms: int = 60_000
 
     def __post_init__(self) -> None:
-        if self.acks not in (-1, 0, 1):
-            raise ValueError(f"acks is 0, 1 or -1 (all), not {self.acks}")
-        if self.idempotent and self.acks != -1:
+        acks = _acks(self.acks)
+        if self.idempotent and acks != -1:
             raise ValueError(f"idempotent=True needs acks=-1 (all), not {self.acks}")
         check_numbers(self, "retries", "request_timeout_ms", "delivery_timeout_ms", "transaction_timeout_ms")
         check_numbers(self, "linger_ms", "max_block_ms", at_most=limits.INT64_MAX)
@@ -70,12 +72,23 @@ class ProducerOptions:
         return _codec(self.codec)
 
     @property
+    def acknowledgements(self) -> int:
+        """`acks` as the number that is sent, however it was given."""
+        return _acks(self.acks)
+
+    @property
     def is_idempotent(self) -> bool:
-        return self.idempotent is not False and self.acks == -1
+        return self.idempotent is not False and self.acknowledgements == -1
 
     @property
     def in_flight_per_partition_max(self) -> int:
         return min(self.max_in_flight, IDEMPOTENT_IN_FLIGHT_MAX) if self.is_idempotent else self.max_in_flight
+
+
+def _acks(acks: object) -> int:
+    if isinstance(acks, bool) or not isinstance(acks, int | str) or acks not in _ACKS:
+        raise ValueError(f"acks is 0, 1 or -1 (all), not {acks!r}")
+    return _ACKS[acks]
 
 
 def _codec(codec: Codec | str) -> Codec:

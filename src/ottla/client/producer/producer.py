@@ -26,7 +26,7 @@ from ottla.client.checks import checked_options, checked_topic, explained, mista
 from ottla.client.cluster import Cluster
 from ottla.client.errors import BufferFull, ClientError, DeliveryFailed, TopicUnknown, check
 from ottla.client.metadata import NoPartition, TopicInfo
-from ottla.client.options import ClientOptions
+from ottla.client.options import ClientOptions, GivenSecurity
 from ottla.client.producer.accumulator import RECORD_OVERHEAD_BYTES, PartitionQueue, RecordMetadata
 from ottla.client.producer.accumulator import headers_size_bytes as size_of_headers
 from ottla.client.producer.hot_keys import SALT_HEADER, Salter
@@ -54,10 +54,16 @@ _MISTAKES = (TypeError, ValueError, AttributeError)
 class Producer:
     """Sends records. Use as `async with Producer("host:port") as producer: await producer.send("topic", b"value")`."""
 
-    def __init__(self, cluster: "Cluster | ClientOptions | str", options: ProducerOptions | None = None) -> None:
+    def __init__(
+        self,
+        cluster: "Cluster | ClientOptions | str",
+        options: ProducerOptions | None = None,
+        *,
+        security: GivenSecurity = None,
+    ) -> None:
         self.options = checked_options(options, ProducerOptions)
         self._owns_cluster = not isinstance(cluster, Cluster)
-        self._cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
+        self._cluster = Cluster.of(cluster, security)
         rng = self._cluster.options.rng
         self._sender = Sender(self._cluster, self.options, self._new_identity)
         self._queues = self._sender.queues

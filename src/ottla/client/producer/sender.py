@@ -332,7 +332,7 @@ class Sender:
         at_most = self.gate.produce_version_max if self.gate is not None else None
         try:
             version = connection.version_of(ProduceRequest, at_most=request.version_max(at_most))
-            if self._options.acks == 0:
+            if self._options.acknowledgements == 0:
                 connection.post_now(request.message, version=version)
                 for queue, batch in sent:
                     self._finish(queue, batch, -1, -1)

@@ -27,14 +27,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-from ottla.client.checks import checked_options
+from ottla.client.checks import checked_names, checked_number, checked_options
 from ottla.client.closing import Closing
 from ottla.client.cluster import Cluster
 from ottla.client.coordinator import Coordinator, CoordinatorKind
-from ottla.client.errors import ClientError, UnsupportedApi, error_code
+from ottla.client.errors import ClientError, LastingError, error_code
 from ottla.client.membership.share import ShareMembership
 from ottla.client.metadata import NO_LEADER
-from ottla.client.options import ClientOptions
+from ottla.client.options import ClientOptions, GivenSecurity
 from ottla.client.share.delivery import Acknowledgement, Delivery, acquired_of
 from ottla.client.share.options import Acknowledged, ShareOptions
 from ottla.client.share.session import IdPartition, MemberShareSession, ShareFetched
@@ -67,10 +67,16 @@ class _Lease:
 class ShareConsumer(Closing):
     """A member of a share group; see the module's rules."""
 
-    def __init__(self, cluster: Cluster | str | Sequence[str] | ClientOptions, options: ShareOptions) -> None:
+    def __init__(
+        self,
+        cluster: Cluster | str | Sequence[str] | ClientOptions,
+        options: ShareOptions,
+        *,
+        security: GivenSecurity = None,
+    ) -> None:
         self.options = options = checked_options(options, ShareOptions)
         self._owns_cluster = not isinstance(cluster, Cluster)
-        self.cluster = cluster if isinstance(cluster, Cluster) else Cluster(cluster)
+        self.cluster = Cluster.of(cluster, security)
         self._loop = asyncio.get_running_loop()
         self._wakened = asyncio.Event()
         self._coordinator = Coordinator(self.cluster, options.group_id, CoordinatorKind.GROUP)
@@ -118,7 +124,7 @@ class ShareConsumer(Closing):
         """Read these topics, instead of those before."""
         if isinstance(topics, str):
             raise TypeError("subscribe takes a list of names")
-        self._membership.subscribe(topics)
+        self._membership.subscribe(checked_names(topics, "topic"))
         self._wake()
 
     @property
@@ -134,7 +140,9 @@ class ShareConsumer(Closing):
 
     async def poll(self, max_records: int | None = None, timeout_ms: float = 1_000) -> list[Delivery]:
         """Return records as soon as there are any; an empty list when the time is over."""
-        records_max = self.options.max_poll_records if max_records is None else max_records
+        records_max = self.options.max_poll_records
+        if max_records is not None:
+            records_max = checked_number(max_records, "max_records", at_least=1)
         self._accept_handed()
         found = await self._next(records_max, records_max, self._loop.time() + timeout_ms / 1000)
         self._handed = found[:]
@@ -172,7 +180,7 @@ class ShareConsumer(Closing):
             left_s = deadline_s - self._loop.time()
             if found or left_s <= 0:
                 return found
-            self._start_fetches(fetched_max, min(self.options.fetch_max_wait_ms, int(left_s * 1000)))
+            self._start_fetches(fetched_max, int(min(self.options.fetch_max_wait_ms, left_s * 1000)))
             try:
                 async with asyncio.timeout(left_s):
                     await self._wakened.wait()
@@ -351,7 +359,7 @@ class ShareConsumer(Closing):
 
     async def _recover(self, error: ApiError | ClientError, partitions: Iterable[TopicPartition]) -> None:
         """Pause before another session is opened; raise a permanent error, which the next poll raises."""
-        if isinstance(error, UnsupportedApi):
+        if isinstance(error, LastingError):
             raise error
         if isinstance(error, ApiError) and not error.code.retriable and error.code not in _SESSION_GONE:
             raise error

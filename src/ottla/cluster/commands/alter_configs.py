@@ -18,6 +18,7 @@ from ottla.cluster.commands.elect_leaders import elect_unclean
 from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.features import ELR_VERSION, METADATA_VERSION_NAMES
 from ottla.cluster.snapshot import config_entry
+from ottla.cluster.tenant_rules import check_dead_letters, check_new_tenants
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result, Timer
 from ottla.model.broker_settings import BROKER_SETTINGS
@@ -34,6 +35,7 @@ from ottla.model.resources import Resource, ResourceType, node_id_of
 from ottla.model.setting import Setting, SettingKind
 from ottla.model.settings.log import CORDONED_LOG_DIRS
 from ottla.model.settings.replication import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
+from ottla.model.tenancy.topic_policy import TopicPolicy
 from ottla.model.topic_settings import TOPIC_SETTINGS
 from ottla.wire.journal import cluster_metadata as journal
 
@@ -190,6 +192,7 @@ def _check_values(view: MetadataView, resource: Resource, changes: Mapping[str, 
             raise _request("Default topic resources are not allowed.")
         check_topic_name(resource.name)
         check_topic_config(view.config(), new, view.state.config(*resource))
+        TopicPolicy(view.config()).check_settings(resource.name, view.config().topic(new))
         if resource.name not in view.state.topics:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
     elif resource.type == ResourceType.BROKER:
@@ -202,6 +205,7 @@ def _check_values(view: MetadataView, resource: Resource, changes: Mapping[str, 
         check_client_metrics_config(resource.name, new)
     else:
         raise _request(f"Unknown resource type {resource.type}")
+    check_dead_letters(view, resource, changes)
 
 
 def _check_broker(view: MetadataView, name: str, changes: Mapping[str, str | None]) -> None:
@@ -212,6 +216,8 @@ def _check_broker(view: MetadataView, name: str, changes: Mapping[str, str | Non
         if id not in view.state.brokers and id not in view.state.controllers:
             raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {id} found.")
     check_broker_change({key: text for key, text in changes.items() if text is not None}, per_broker=bool(name))
+    if not name:
+        check_new_tenants(view, changes)
     if _CORDONED in changes and view.state.metadata_version < features.CORDONED:
         level = METADATA_VERSION_NAMES[features.CORDONED]
         raise _config(

@@ -12,6 +12,8 @@ from ottla.cluster.decision import Deciding, gathered
 from ottla.cluster.entities import Placed
 from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.snapshot import config_entry, new_partition_entries
+from ottla.cluster.tenant_rules import check_dead_letters
+from ottla.cluster.topic_rules import TopicRules, rules_for
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.machine.stepped import Steps
@@ -22,6 +24,7 @@ from ottla.model.limits import METADATA_RECORDS_PER_SLICE, PARTITIONS_PER_REQUES
 from ottla.model.names import CLUSTER_METADATA_TOPIC, check_topic_name, collision_key
 from ottla.model.resources import Resource, ResourceType
 from ottla.model.settings.node import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
+from ottla.security.quotas.mutations import PartitionQuota
 from ottla.wire.journal import cluster_metadata as journal
 
 DEFAULT = -1
@@ -56,19 +59,24 @@ class CreateTopics:
 
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
+    quota: PartitionQuota | None = None
+    exempt: bool = False  # whether the topic policy does not apply
 
     def decide(self, view: MetadataView, now_ms: int) -> Deciding[list[TopicOutcome]]:
         if len(self.topics) > TOPICS_PER_REQUEST_MAX:
             raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of topics per request.")
         check_total(topic.partitions for topic in self.topics)
         times = Counter(topic.name for topic in self.topics)
+        rules = yield from rules_for(view, times, exempt=self.exempt)
         records: list[MetadataEntry] = []
         outcomes: list[TopicOutcome] = []
+        if self.quota is not None:
+            self.quota.begin()
         for topic in self.topics:
             if times[topic.name] > 1 or topic.name == CLUSTER_METADATA_TOPIC:
                 continue
             try:
-                outcomes.append((yield from _create(view, topic, records)))
+                outcomes.append((yield from _create(view, topic, records, rules, self.quota)))
             except ApiError as error:
                 outcomes.append(TopicOutcome(topic.name, error))
         for name, count in times.items():
@@ -88,18 +96,25 @@ def check_total(partitions: Iterable[int]) -> None:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
-def _create(view: MetadataView, topic: NewTopic, records: list[MetadataEntry]) -> Steps[TopicOutcome]:
+def _create(
+    view: MetadataView, topic: NewTopic, records: list[MetadataEntry], rules: TopicRules, quota: PartitionQuota | None
+) -> Steps[TopicOutcome]:
     _check_name(view, topic.name)
     configs = _configs(topic)
     check_topic_config(view.config(), configs)
+    check_dead_letters(view, Resource(ResourceType.TOPIC, topic.name), configs)
     partitions = (yield from _by_hand(view, topic)) if topic.assignments else _automatic(view, topic)
+    count, replication_factor = len(partitions), len(partitions[0][1].replicas)
+    rules.admit(topic.name, count, count, replication_factor, view.config().topic(configs))
+    if quota is not None:
+        quota.take(count)
     topic_id = random_uuid(view.rng)
     level = view.state.metadata_version
     records.append(MetadataEntry(journal.TopicRecord(name=topic.name, topic_id=topic_id)))
     resource = Resource(ResourceType.TOPIC, topic.name)
     records.extend(config_entry(resource, name, value) for name, value in configs.items())
     records += yield from gathered(new_partition_entries(topic_id, partitions, level))
-    return TopicOutcome(topic.name, None, topic_id, len(partitions), len(partitions[0][1].replicas))
+    return TopicOutcome(topic.name, None, topic_id, count, replication_factor)
 
 
 def _check_name(view: MetadataView, name: str) -> None:

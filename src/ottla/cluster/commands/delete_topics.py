@@ -13,6 +13,7 @@ from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.settings.node import DELETE_TOPIC_ENABLE
+from ottla.security.quotas.mutations import PartitionQuota
 from ottla.wire.journal import cluster_metadata as journal
 
 
@@ -36,6 +37,7 @@ class DeleteTopics:
     """Replies with a TopicDeletion for each topic; refuses the whole request when `delete.topic.enable` is off."""
 
     topics: tuple[DoomedTopic, ...]
+    quota: PartitionQuota | None = None
 
     def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, list[TopicDeletion]]:
         if not view.defaults[DELETE_TOPIC_ENABLE]:
@@ -54,8 +56,19 @@ class DeleteTopics:
             else:  # the request has both the id and the name of one topic: like Kafka, delete neither
                 twice = _invalid("The provided topic name maps to an ID that was already supplied.")
                 deletions.append(TopicDeletion(topic.name, topic.id, twice))
-        deletions += [TopicDeletion(topic.name, topic.id, None) for topic in found.values()]
-        return Result([MetadataEntry(journal.RemoveTopicRecord(topic_id=topic_id)) for topic_id in found], deletions)
+        if self.quota is not None:
+            self.quota.begin()
+        records = []
+        for topic in found.values():
+            try:
+                if self.quota is not None:
+                    self.quota.take(len(topic.partitions))
+            except ApiError as refused:
+                deletions.append(TopicDeletion(topic.name, topic.id, refused))
+                continue
+            records.append(MetadataEntry(journal.RemoveTopicRecord(topic_id=topic.id)))
+            deletions.append(TopicDeletion(topic.name, topic.id, None))
+        return Result(records, deletions)
 
 
 def _find(view: MetadataView, doomed: DoomedTopic, count: int) -> Topic:

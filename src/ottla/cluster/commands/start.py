@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ottla.cluster import features
+from ottla.cluster.commands.delegation_tokens import expiry_checks
 from ottla.cluster.commands.elect_leaders import periodic
 from ottla.cluster.commands.fence import greet
 from ottla.cluster.commands.idle import idle
@@ -33,7 +34,7 @@ class Activate(NamedTuple):
 
     def decide(self, view: MetadataView, now_ms: int) -> Result[MetadataEntry, None]:
         timers, notes = greet(view, now_ms)
-        timers += [*periodic(view, now_ms), *idle(view, now_ms)]
+        timers += [*periodic(view, now_ms), *idle(view, now_ms), *expiry_checks(view, now_ms)]
         first: list[MetadataEntry] = []
         if view.state.in_transaction:
             first.append(MetadataEntry(journal.AbortTransactionRecord(reason="a new controller takes over")))

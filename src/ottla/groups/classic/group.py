@@ -126,11 +126,6 @@ class ClassicGroup:
         return self.state is ClassicState.EMPTY
 
     @property
-    def is_simple(self) -> bool:
-        """Whether it only stores offsets and never had members."""
-        return not self.protocol_type and self.is_empty and not self.pending
-
-    @property
     def uses_consumer_protocol(self) -> bool:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 

@@ -17,7 +17,7 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.leave import TIMEOUTS, check_instance, watch_revocation
 from ottla.groups.consumer.member import ConsumerMember, without_epochs
 from ottla.groups.consumer.reconcile import Reported
-from ottla.groups.consumer.regexes import update_regexes
+from ottla.groups.consumer.regexes import MayDescribe, update_regexes
 from ottla.groups.consumer.upgrade import upgrade
 from ottla.groups.modern.group import JOIN_EPOCH, STATIC_LEAVE_EPOCH
 from ottla.groups.view import GroupsView
@@ -54,6 +54,7 @@ class ConsumerHeartbeat:
     owned: Reported = None
     client_id: str = ""
     client_host: str = ""
+    may_describe: MayDescribe | None = None  # which topics the client may describe; None: all
 
     @property
     def is_full(self) -> bool:
@@ -88,7 +89,7 @@ class ConsumerHeartbeat:
     ) -> ConsumerMember:
         """Update subscription, target and current assignment, in this order."""
         topics_changed = draft.describe(old, new)
-        regex = update_regexes(draft, old, new)
+        regex = update_regexes(draft, old, new, self.may_describe)
         bump = topics_changed or regex.resolved or draft.must_bump
         if bump or draft.group.metadata_stale:
             draft.refresh(members, bump=bump)

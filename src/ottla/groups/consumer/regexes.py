@@ -4,11 +4,13 @@ Matching is done by a separate command right after the heartbeat that requires i
 group, so that several changes lead to one new epoch. It is done for new expressions, when topics were created or
 deleted, and periodically; at most every ten seconds. If it takes long it continues in the next turn of the
 coordinator's timers, and the result is written at the end.
+
+Only topics that may be described by the member whose heartbeat led to the matching are in the result, as with Kafka.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,12 +23,16 @@ from ottla.groups.modern.topics_changed import MetadataSeen
 from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
+from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.re2.match import Search, pattern_of
 from ottla.model.re2.nodes import RegexError
 from ottla.model.settings.groups import GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS
 
 _REFRESH_MS_MIN = 10_000
+
+# Tells whether a member may describe a topic; None instead of it: every topic.
+MayDescribe = Callable[[str], bool]
 
 
 class RegexesSeen(NamedTuple):
@@ -47,7 +53,9 @@ class RegexChange(NamedTuple):
 _NO_CHANGE = RegexChange(updated=False, resolved=False)
 
 
-def update_regexes(draft: ConsumerDraft, old: ConsumerMember, new: ConsumerMember) -> RegexChange:
+def update_regexes(
+    draft: ConsumerDraft, old: ConsumerMember, new: ConsumerMember, may_describe: MayDescribe | None = None
+) -> RegexChange:
     """Handle a heartbeat's change of expression, and schedule matching for the group if it is due."""
     group = draft.group
     counts = group.subscribed_regexes() if group.regexes or new.subscribed_regex or old.subscribed_regex else {}
@@ -61,7 +69,7 @@ def update_regexes(draft: ConsumerDraft, old: ConsumerMember, new: ConsumerMembe
         resolved = new.subscribed_regex in group.regexes if new.subscribed_regex else bool(old.subscribed_regex)
         change = RegexChange(updated=True, resolved=resolved and not is_new)
     if counts or is_new:
-        _refresh_if_due(draft, _wanted(counts, old, new), is_new=is_new)
+        _refresh_if_due(draft, _wanted(counts, old, new), may_describe, is_new=is_new)
     return change
 
 
@@ -84,7 +92,7 @@ def _wanted(counts: dict[str, int], old: ConsumerMember, new: ConsumerMember) ->
     return [regex for regex, count in after.items() if regex and count > 0]
 
 
-def _refresh_if_due(draft: ConsumerDraft, wanted: list[str], *, is_new: bool) -> None:
+def _refresh_if_due(draft: ConsumerDraft, wanted: list[str], may_describe: MayDescribe | None, *, is_new: bool) -> None:
     group = draft.group
     if group.regexes_matching:
         return
@@ -95,7 +103,7 @@ def _refresh_if_due(draft: ConsumerDraft, wanted: list[str], *, is_new: bool) ->
     interval_ms = draft.view.setting(GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS)
     is_old = last_ms is None or not last_ms <= draft.now_ms <= last_ms + interval_ms
     if wanted and (is_new or is_old or group.regexes_stale or len(wanted) != len(group.regexes)):
-        draft.after(("regexes", group.group_id), 0, ResolveRegexes(group.group_id))
+        draft.after(("regexes", group.group_id), 0, ResolveRegexes(group.group_id, may_describe=may_describe))
 
 
 Found = dict[str, frozenset[str]]
@@ -104,8 +112,8 @@ Found = dict[str, frozenset[str]]
 class Matching:
     """Matches expressions against names in steps of some milliseconds."""
 
-    def __init__(self, regexes: list[str], names: list[str]) -> None:
-        self._steps = _match(regexes, names)
+    def __init__(self, regexes: list[str], names: list[str], may_describe: MayDescribe | None = None) -> None:
+        self._steps = _match(regexes, names, may_describe)
         self._found: Found | None = None
 
     def go_on(self) -> Found | None:
@@ -124,13 +132,16 @@ class ResolveRegexes:
 
     group_id: str
     matching: Matching | None = None  # the matching that has begun, if this is not its first step
+    may_describe: MayDescribe | None = None
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group = view.state.groups.get(self.group_id)
         if not isinstance(group, ConsumerGroup):
             return Result()
         draft = ConsumerDraft(view, group, now_ms)
-        matching = self.matching or Matching(list(group.subscribed_regexes()), list(view.topics.names()))
+        matching = self.matching or Matching(
+            list(group.subscribed_regexes()), list(view.topics.names()), self.may_describe
+        )
         found = matching.go_on()
         draft.notes.append(RegexesSeen(group.group_id, begun=self.matching is None, ended=found is not None))
         if found is None:
@@ -155,17 +166,28 @@ class ResolveRegexes:
             draft.notes.append(MetadataSeen(group.group_id))
 
 
-def _match(regexes: list[str], names: list[str]) -> Generator[None, None, Found]:
+def _match(regexes: list[str], names: list[str], may_describe: MayDescribe | None) -> Generator[None, None, Found]:
     """Match in steps. An expression that takes too much work matches nothing, so that one group does not delay
     others.
     """
     found: Found = {}
     for regex in regexes:
         try:
-            found[regex] = yield from Search(pattern_of(regex)).matching(names)
+            matched = yield from Search(pattern_of(regex)).matching(names)
+            found[regex] = matched if may_describe is None else (yield from _described(matched, may_describe))
         except RegexError:
             found[regex] = frozenset()
     return found
+
+
+def _described(names: frozenset[str], may_describe: MayDescribe) -> Generator[None, None, frozenset[str]]:
+    kept = []
+    for number, name in enumerate(names, 1):
+        if may_describe(name):
+            kept.append(name)
+        if number % limits.DECISIONS_PER_SLICE == 0:
+            yield
+    return frozenset(kept)
 
 
 def _topics(group: ConsumerGroup, regex: str) -> frozenset[str]:

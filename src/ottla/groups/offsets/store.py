@@ -54,9 +54,6 @@ class OffsetStore:
         producers = self._producers.get(group_id)
         return bool(producers) and any(partition in self._pending[id][group_id] for id in producers or ())
 
-    def has_pending(self, group_id: str) -> bool:
-        return group_id in self._producers
-
     def pending(self, group_id: str) -> list[TopicPartition]:
         """Return the partitions that transactions in progress commit offsets for."""
         found: dict[TopicPartition, None] = {}

@@ -51,9 +51,7 @@ def _share_out(
         return {}
     sharing = -(-len(readers) // len(shared))  # readers per partition
     total = sharing * len(shared)
-    # Quotas that add up to `total` and differ by one at most; the larger ones are spread evenly over the readers.
-    bounds = [-(-total * at // len(readers)) for at in range(len(readers) + 1)]
-    quota = {reader: bounds[at + 1] - bounds[at] for at, reader in enumerate(readers)}
+    quota = _quotas(readers, owned, total)
     kept: dict[str, list[Named]] = {}
     readers_of: dict[Named, list[str]] = {named: [] for named in shared}
     for reader in readers:
@@ -71,3 +69,19 @@ def _share_out(
             if len(kept[reader]) < quota[reader]:
                 hungry.append(reader)  # round robin: a reader that got a partition goes to the end of the queue
     return kept
+
+
+def _quotas(readers: Sequence[str], owned: Mapping[str, list[Named]], total: int) -> dict[str, int]:
+    """Return how many partitions each reader gets: `total` together, and one more or less than the others at most.
+
+    Readers that own more than the smaller number get the larger one first, so that they keep what they have when
+    members come and go. What is left of the larger numbers is spread evenly over the others, as Kafka spreads all.
+    """
+    smaller, larger = divmod(total, len(readers))
+    keeping = [reader for reader in readers if len(owned[reader]) > smaller][:larger]
+    quota = dict.fromkeys(readers, smaller) | dict.fromkeys(keeping, smaller + 1)
+    others = [reader for reader in readers if quota[reader] == smaller]
+    left = larger - len(keeping)
+    for at, reader in enumerate(others):
+        quota[reader] += -(-left * (at + 1) // len(others)) + (left * at // -len(others))
+    return quota

@@ -19,7 +19,7 @@ def check_topology_names(topology: Topology) -> None:
     """Raise STREAMS_INVALID_TOPOLOGY for invalid topic names and internal topics of Kafka."""
     names: dict[str, None] = {}
     for each in topology.subtopologies:
-        names.update(dict.fromkeys(each.source_topics))
+        names.update(dict.fromkeys((*each.source_topics, *each.repartition_sinks)))
         names.update((topic.name, None) for topic in (*each.repartition_sources, *each.changelogs))
     internal = [name for name in names if name in INTERNAL_TOPICS]
     if internal:

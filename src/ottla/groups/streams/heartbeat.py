@@ -7,6 +7,7 @@ member a step towards its target.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -61,6 +62,7 @@ class StreamsHeartbeat:
     wants_shutdown: bool = False
     client_id: str = ""
     client_host: str = ""
+    may_create: Callable[[str], bool] | None = None  # which topics the client may create; None: all
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, StreamsHeartbeatReply]:
         draft = self._draft(view, now_ms)
@@ -141,7 +143,7 @@ class StreamsHeartbeat:
         group = draft.group
         tells = self.epoch == JOIN_EPOCH or new.assigned != old.assigned
         endpoint_epoch, endpoints = self._endpoints(draft, new, configured, changed=tells)
-        ask_for_missing(draft, configured)
+        ask_for_missing(draft, configured, self.may_create)
         shutdown_by = group.shutdown_by
         if self.wants_shutdown:
             draft.notes.append(ShutdownAsked(self.group_id, self.member_id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,17 +38,25 @@ class InternalTopicsFailed:
         return Result(notes=[CreationFailed(self.group_id, self.errors, now_ms + pause_ms)])
 
 
-def ask_for_missing(draft: StreamsDraft, configured: Configured) -> None:
-    """Request the missing topics, and add the problem to the member's answer."""
+def ask_for_missing(
+    draft: StreamsDraft, configured: Configured, may_create: Callable[[str], bool] | None = None
+) -> None:
+    """Request the missing topics, and add the problem to the member's answer. If the member may not create one of them,
+    none is requested, as with Kafka.
+    """
     if configured.problem is None:
         return
     group = draft.group
     failed = {name: text for name, (text, until_ms) in group.creation_errors.items() if draft.now_ms < until_ms}
     wanted = tuple(topic for topic in configured.missing if topic.name not in failed)
-    if wanted:
+    forbidden = [topic.name for topic in wanted if may_create is not None and not may_create(topic.name)]
+    if wanted and not forbidden:
         draft.effects.append(CreateInternalTopics(group.group_id, wanted))
     shown = [f"{topic.name} ({failed[topic.name]})" for topic in configured.missing if topic.name in failed]
-    draft.statuses.append(_with_errors(configured.problem, shown))
+    problem = _with_errors(configured.problem, shown)
+    if forbidden:
+        problem = problem._replace(detail=f"{problem.detail}; Unauthorized to CREATE on topics {', '.join(forbidden)}.")
+    draft.statuses.append(problem)
 
 
 def _with_errors(problem: StatusDetail, errors: list[str]) -> StatusDetail:

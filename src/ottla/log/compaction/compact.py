@@ -1,6 +1,6 @@
 """Compaction of one log: rewrite the closed segments so that only the latest record of each key stays.
 
-One round, in the order a caller drives it (`compact_now` does all of it at once):
+One round, in the order a caller drives it:
 
 1. `Compaction(...)`, on the loop: notes everything that the loop may change meanwhile (segments and their sizes, how
    many transactions were aborted, the last batches of producers).
@@ -294,19 +294,3 @@ def _write(new: Segment, waiting: list[KeptBatch]) -> None:
     for kept in waiting:
         new.note(position, len(kept.data), kept.last_offset, kept.max_timestamp)
         position += len(kept.data)
-
-
-def compact_now(compaction: Compaction, now_ms: int) -> bool:
-    """Run a whole round in this thread, without a throttle; False if the log changed meanwhile."""
-    for _ in compaction.build_map():
-        pass
-    for group in compaction.groups():
-        work = compaction.rewrite(group)
-        while True:
-            try:
-                next(work)
-            except StopIteration as done:
-                if not compaction.swap(done.value, now_ms):
-                    return False
-                break
-    return True

@@ -10,6 +10,7 @@ Rules:
 
 # ruff: noqa: F403
 
+from ottla.model.limits.access_control import *
 from ottla.model.limits.batches import *
 from ottla.model.limits.client import *
 from ottla.model.limits.connections import *
@@ -19,12 +20,14 @@ from ottla.model.limits.http import *
 from ottla.model.limits.nodes import *
 from ottla.model.limits.observation import *
 from ottla.model.limits.producers import *
+from ottla.model.limits.quotas import *
 from ottla.model.limits.raft import *
 from ottla.model.limits.regex import *
 from ottla.model.limits.registry import *
 from ottla.model.limits.replication import *
 from ottla.model.limits.requests import *
 from ottla.model.limits.schemas import *
+from ottla.model.limits.security import *
 from ottla.model.limits.share_groups import *
 from ottla.model.limits.spark import *
 from ottla.model.limits.storage import *

@@ -1,6 +1,6 @@
-"""The client: Arrow, metadata, hot and salted keys."""
+"""The client: Arrow, metadata, hot and salted keys, security."""
 
-from ottla.model.limits.units import GIB, MIB
+from ottla.model.limits.units import GIB, KIB, MIB
 
 # Decompressed bytes of records in one Arrow batch: its columns have 32-bit offsets.
 ARROW_BYTES_MAX = 1 * GIB
@@ -23,3 +23,14 @@ SALTED_SOURCES_MAX = 10_000
 # Keys whose partition a producer caches, and their largest size: hashing costs more than a lookup.
 HASHED_KEYS_REMEMBERED = 16_384
 HASHED_KEY_BYTES_MAX = 64
+# Messages of a SASL exchange that a client sends before it gives up: a mechanism needs two or three.
+SASL_ROUNDS_MAX = 16
+# TLS contexts and tokens of an identity provider that a process keeps: one for each different set of settings.
+TLS_CONTEXTS_MAX = 64
+TOKENS_KEPT_MAX = 64
+# The largest answer of a token endpoint: tokens have some kilobytes.
+TOKEN_ANSWER_BYTES_MAX = 256 * KIB
+# A token endpoint that has not given a whole answer after this time counts as down.
+TOKEN_READ_S = 10
+# The command line: width and precision of a field in `--template`: every record is shown with that many characters.
+TEMPLATE_WIDTH_MAX = 10_000

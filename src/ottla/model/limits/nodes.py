@@ -9,6 +9,8 @@ PEER_RECONNECT_MS = 20
 PEER_RECONNECT_MS_MAX = 500
 # Addresses (and purposes) for which a node keeps a connection or the state of one.
 PEER_LINKS_MAX = 5_000
+# Brokers that a node which is no broker itself tries when it enters the cluster as a client.
+BOOTSTRAP_BROKERS_MAX = 10
 # How long a request without a timeout of its own looks for the active controller.
 CONTROLLER_ANSWER_MS = 30_000
 # Pause before the controller is asked again after it did not know its role yet, or could not be reached.
@@ -35,5 +37,7 @@ BALANCE_EXCHANGES_MAX = 10_000
 BALANCE_CANDIDATES_MAX = 16
 # Interval at which a new node looks for the cluster that it is to join.
 JOIN_RETRY_MS = 500
+# Brokers, and dedicated controllers, that `ottla up` starts on one machine: each is a process of some 80 MB.
+LOCAL_NODES_MAX = 50
 # A larger file is not accepted as a server.properties.
 SETTINGS_FILE_BYTES_MAX = 4 * MIB

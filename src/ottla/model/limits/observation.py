@@ -10,5 +10,7 @@ STALL_NAMES_MAX = 1_000
 STALL_LOGGED_EARLY_MS = 5_000
 # After a garbage collection that took longer, the objects it has examined are not examined again (`gc.freeze`).
 COLLECTION_MS_MAX = 10
+# Those objects are examined again if more closed connections than this are still in memory.
+UNNEEDED_KEPT_MAX = 100
 # A log line is cut here, so that a hostile name or a huge repr cannot fill the disk.
 LOG_LINE_CHARS_MAX = 4_096

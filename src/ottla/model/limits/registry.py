@@ -6,6 +6,8 @@ from ottla.model.limits.units import KIB, MIB
 SUBJECT_NAME_CHARS_MAX = 1_024
 # A schema is one record of `_schemas`, escaped as JSON, beside its metadata; topics take messages of 1 MiB by default.
 SCHEMA_TEXT_CHARS_MAX = 1_000_000
+# New ids go on after an imported id up to this one. Higher ones are only skipped, so no import uses up the 32-bit ids.
+SCHEMA_ID_CONTINUED_MAX = 2**30
 # References that are followed to parse a schema: their number per schema, and their depth.
 REFERENCES_PER_SCHEMA_MAX = 1_000
 REFERENCES_DEPTH_MAX = 64
@@ -17,6 +19,8 @@ SCHEMAS_PARSED_CHARS_MAX = 8 * MIB
 REGISTRY_UNREADABLE_RETRY_MS = 60_000
 # Records of `_schemas` that are applied, and subjects or schemas that are listed, in one turn of the loop.
 REGISTRY_RECORDS_AT_ONCE = 500
+# Interval at which a running registry tries to log in again, after the cluster has begun to refuse its user.
+REGISTRY_LOGIN_PAUSE_S = 30.0
 REGISTRY_SUBJECTS_AT_ONCE = 2_000
 REGISTRY_SCHEMAS_AT_ONCE = 100
 # Request bodies from this length on are parsed in a thread, outside the event loop.

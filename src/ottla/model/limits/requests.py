@@ -26,6 +26,18 @@ DESCRIBE_PARTITIONS_MAX = 2_000
 CONFIG_RESOURCES_PER_REQUEST_MAX = 10_000
 # A configuration value is written into a metadata record and into every snapshot.
 CONFIG_VALUE_BYTES_MAX = INT16_MAX
+# SCRAM credentials that one request may change; Kafka's controller writes as many records at once.
+CREDENTIALS_PER_REQUEST_MAX = 10_000
+# Bytes of the salt of a SCRAM credential: it is written into a metadata record and sent to all who try to log in.
+# Kafka's tools make salts of some 26 bytes.
+SCRAM_SALT_BYTES_MAX = 1_024
+# Credentials and quotas that one slice decides: a credential takes three HMACs.
+CREDENTIALS_PER_SLICE = 200
+# Delegation tokens that one slice signs again, to find one or to describe them; and expired ones that are removed in
+# one turn, the next of which follows at once.
+TOKENS_PER_SLICE = 500
+TOKENS_REMOVED_PER_TURN = 1_000
+QUOTAS_PER_SLICE = 500
 # Items that one slice of a large request handles (server/loop/slices.py, portions.py), some 10 ms of work: small items;
 # partitions that may have to be opened first; groups and transactions with thousands of members.
 ITEMS_PER_SLICE = 200
@@ -40,13 +52,15 @@ PARTITIONS_ADDED_PER_SLICE = 2_000
 PRODUCERS_DESCRIBED_PER_SLICE = 5_000
 RESOURCES_PER_SLICE = 20
 RESOURCES_DESCRIBED_PER_SLICE = 10
-PARTITIONS_PRODUCED_PER_SLICE = 100
+PARTITIONS_PRODUCED_PER_SLICE = 50  # whose logs may have to be opened
 PARTITIONS_CREATED_PER_SLICE = 500
 PARTITIONS_DESCRIBED_PER_SLICE = 2_000
+# Decisions of the authorizer, which looks at the ACLs of a resource for each.
+DECISIONS_PER_SLICE = 1_000
 PARTITIONS_FETCHED_PER_SLICE = 1_000
 # Records of the cluster's metadata that are decided, decoded, applied, propagated or written to a snapshot in one
 # slice.
 METADATA_RECORDS_PER_SLICE = 500
-# A metadata snapshot of more partitions than this is written in slices from a copy; a smaller one at once, in some 20
-# ms.
+# A metadata snapshot of more partitions and ACLs than this is written in slices from a copy; a smaller one at once, in
+# some 20 ms.
 SNAPSHOT_AT_ONCE_PARTITIONS = 5_000

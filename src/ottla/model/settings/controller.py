@@ -98,7 +98,6 @@ SASL_MECHANISM_CONTROLLER_PROTOCOL = controller.text(
     "GSSAPI",
     "SASL mechanism towards the controllers.",
     importance=HIGH,
-    no_effect=NOT_YET,
 )
 INITIAL_BROKER_REGISTRATION_TIMEOUT_MS = controller.int32(
     "initial.broker.registration.timeout.ms", 60_000, "How long the first registration with the controller may take."

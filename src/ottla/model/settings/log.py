@@ -15,7 +15,7 @@ _FLUSH = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 
 LOG_DIR = log.items(
     "log.dir",
-    ("/tmp/kafka-logs",),
+    ("/tmp/kafka-logs",),  # noqa: S108
     "Data directory, when log.dirs is not given.",
     valid=Items(empty=False),
     importance=HIGH,

@@ -68,7 +68,6 @@ QUOTA_WINDOW_NUM = metrics.int32(
     "Samples kept for client quotas.",
     valid=at_least(1),
     importance=LOW,
-    no_effect=NOT_YET,
 )
 QUOTA_WINDOW_SIZE_SECONDS = metrics.int32(
     "quota.window.size.seconds",
@@ -76,7 +75,6 @@ QUOTA_WINDOW_SIZE_SECONDS = metrics.int32(
     "Length of each of those samples.",
     valid=at_least(1),
     importance=LOW,
-    no_effect=NOT_YET,
 )
 REPLICATION_QUOTA_WINDOW_NUM = metrics.int32(
     "replication.quota.window.num", 11, "Samples kept for replication quotas.", valid=at_least(1), importance=LOW
@@ -104,7 +102,6 @@ CONTROLLER_QUOTA_WINDOW_NUM = metrics.int32(
     "Samples kept for the quota on changes of metadata.",
     valid=at_least(1),
     importance=LOW,
-    no_effect=NOT_YET,
 )
 CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS = metrics.int32(
     "controller.quota.window.size.seconds",
@@ -112,7 +109,6 @@ CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS = metrics.int32(
     "Length of each of those samples.",
     valid=at_least(1),
     importance=LOW,
-    no_effect=NOT_YET,
 )
 CLIENT_QUOTA_CALLBACK_CLASS = metrics.class_name(
     "client.quota.callback.class",

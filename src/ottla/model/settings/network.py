@@ -99,17 +99,16 @@ MAX_CONNECTIONS_PER_IP = network.int32(
 MAX_CONNECTIONS_PER_IP_OVERRIDES = network.text(
     "max.connections.per.ip.overrides",
     "",
-    "Other limits for single addresses or hosts, as host:count,...",
+    "Other limits for single addresses, as address:count,...; names of hosts are not looked up.",
     valid=HostCounts(),
     dynamic=CLUSTER_WIDE,
 )
 MAX_CONNECTION_CREATION_RATE = network.int32(
     "max.connection.creation.rate",
     INT32_MAX,
-    "Most new connections in a second.",
+    "Most new connections in a second (or of one listener, with its prefix); those above it wait.",
     valid=at_least(0),
     dynamic=CLUSTER_WIDE,
-    no_effect=NOT_YET,
 )
 CONNECTIONS_MAX_IDLE_MS = network.int64(
     "connections.max.idle.ms", 600_000, "Idle time after which a connection is closed."
@@ -120,7 +119,6 @@ CONNECTION_FAILED_AUTHENTICATION_DELAY_MS = network.int32(
     "Wait before a connection is closed whose authentication failed.",
     valid=at_least(0),
     importance=LOW,
-    no_effect=NOT_YET,
 )
 QUEUED_MAX_REQUESTS = network.int32(
     "queued.max.requests",

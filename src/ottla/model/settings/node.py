@@ -21,13 +21,6 @@ BROKER_ID = node.int32("broker.id", -1, "Older name for node.id; follows it when
 BROKER_RACK = node.optional_text(
     "broker.rack", "Rack (or zone) of this broker, used to spread replicas and to fetch from near ones."
 )
-EARLY_START_LISTENERS = node.optional_items(
-    "early.start.listeners",
-    "Listeners that open before the authorizer has finished loading.",
-    valid=Items(),
-    importance=HIGH,
-    no_effect=NOT_YET,
-)
 AUTO_CREATE_TOPICS_ENABLE = node.boolean(
     "auto.create.topics.enable", True, "Create a topic when a client asks for one that does not exist.", importance=HIGH
 )

@@ -2,10 +2,23 @@
 
 from ottla.model.limits import OPEN_FILES_MAX, STALL_MS, WORKER_THREADS_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, Section
-from ottla.model.validators import at_least, between
+from ottla.model.validators import Items, at_least, between
 
 own = Section("Ottla's own", "What Kafka does not have.")
 
+OTTLA_AUDIT_TO = own.items(
+    "ottla.audit.to",
+    (),
+    "Where the audit log is written: `file`, `topic` (`__ottla_audit`) or both; empty turns it off.",
+    valid=Items(("file", "topic")),
+)
+OTTLA_AUDIT_FILE = own.optional_text("ottla.audit.file", "File of the audit log, one JSON object per line.")
+OTTLA_AUDIT_EVENTS = own.items(
+    "ottla.audit.events",
+    ("refused", "changes", "authentication"),
+    "What the audit log has: what was refused, allowed changes, authentications, or all that is decided.",
+    valid=Items(("refused", "changes", "authentication", "all"), empty=False),
+)
 OTTLA_CLUSTER_ID = own.optional_text(
     "ottla.cluster.id",
     "The cluster that a node with empty directories joins. Without it nodes that name the same voters are one cluster.",

@@ -1,22 +1,22 @@
 """Security: TLS, principals and tokens. Which clients may connect, and how they authenticate."""
 
 from ottla.model.section import LOW, PER_BROKER, Section
-from ottla.model.setting import NOT_YET
 from ottla.model.validators import Items, OneOf, at_least
 
-security = Section("Security: TLS, principals and tokens", "Who may connect, and how it is proven.", no_effect=NOT_YET)
+security = Section("Security: TLS, principals and tokens", "Who may connect, and how it is proven.")
 
-AUTHORIZER_CLASS_NAME = security.text(
-    "authorizer.class.name", "", "Class that decides about permissions; empty allows everything.", importance=LOW
-)
+_JAVA = "it names a part of Java's libraries; OpenSSL does the same here"
+
 PRINCIPAL_BUILDER_CLASS = security.class_name(
     "principal.builder.class",
     "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
-    "Class that makes a principal of what a connection proved.",
+    "Class that makes a principal of what a connection proved; a node with any other does not start.",
     dynamic=PER_BROKER,
 )
 SECURITY_PROVIDERS = security.optional_text(
-    "security.providers", "Classes that provide security algorithms.", importance=LOW
+    "security.providers",
+    "Classes that provide security algorithms; a node that is given some does not start.",
+    importance=LOW,
 )
 SSL_CLIENT_AUTH = security.text(
     "ssl.client.auth",
@@ -29,13 +29,21 @@ SSL_PRINCIPAL_MAPPING_RULES = security.text(
     "ssl.principal.mapping.rules", "DEFAULT", "Rules that turn a certificate's name into a user name.", importance=LOW
 )
 SSL_ALLOW_DN_CHANGES = security.boolean(
-    "ssl.allow.dn.changes", False, "Allow a new key store whose distinguished name differs.", importance=LOW
+    "ssl.allow.dn.changes",
+    False,
+    "Let AlterConfigs set a key store whose certificate has another distinguished name.",
+    importance=LOW,
 )
 SSL_ALLOW_SAN_CHANGES = security.boolean(
-    "ssl.allow.san.changes", False, "Allow a new key store whose alternative names differ.", importance=LOW
+    "ssl.allow.san.changes",
+    False,
+    "Let AlterConfigs set a key store whose certificate lacks alternative names of the present one.",
+    importance=LOW,
 )
-SSL_PROTOCOL = security.text("ssl.protocol", "TLSv1.3", "TLS version to prefer.", dynamic=PER_BROKER)
-SSL_PROVIDER = security.optional_text("ssl.provider", "Provider of the TLS implementation.", dynamic=PER_BROKER)
+SSL_PROTOCOL = security.text("ssl.protocol", "TLSv1.3", "TLS version to prefer.", dynamic=PER_BROKER, no_effect=_JAVA)
+SSL_PROVIDER = security.optional_text(
+    "ssl.provider", "Provider of the TLS implementation.", dynamic=PER_BROKER, no_effect=_JAVA
+)
 SSL_ENABLED_PROTOCOLS = security.items(
     "ssl.enabled.protocols",
     (
@@ -72,10 +80,18 @@ SSL_TRUSTSTORE_CERTIFICATES = security.password(
     "ssl.truststore.certificates", "Trusted certificates as text.", dynamic=PER_BROKER
 )
 SSL_KEYMANAGER_ALGORITHM = security.text(
-    "ssl.keymanager.algorithm", "SunX509", "Algorithm of the key manager.", dynamic=PER_BROKER
+    "ssl.keymanager.algorithm",
+    "SunX509",
+    "Algorithm of the key manager.",
+    dynamic=PER_BROKER,
+    no_effect=_JAVA,
 )
 SSL_TRUSTMANAGER_ALGORITHM = security.text(
-    "ssl.trustmanager.algorithm", "PKIX", "Algorithm of the trust manager.", dynamic=PER_BROKER
+    "ssl.trustmanager.algorithm",
+    "PKIX",
+    "Algorithm of the trust manager.",
+    dynamic=PER_BROKER,
+    no_effect=_JAVA,
 )
 SSL_ENDPOINT_IDENTIFICATION_ALGORITHM = security.text(
     "ssl.endpoint.identification.algorithm",
@@ -85,16 +101,28 @@ SSL_ENDPOINT_IDENTIFICATION_ALGORITHM = security.text(
     dynamic=PER_BROKER,
 )
 SSL_SECURE_RANDOM_IMPLEMENTATION = security.optional_text(
-    "ssl.secure.random.implementation", "Random generator for TLS.", importance=LOW, dynamic=PER_BROKER
+    "ssl.secure.random.implementation",
+    "Random generator for TLS.",
+    importance=LOW,
+    dynamic=PER_BROKER,
+    no_effect=_JAVA,
 )
 SSL_ENGINE_FACTORY_CLASS = security.class_name(
-    "ssl.engine.factory.class", None, "Class that makes TLS engines.", importance=LOW, dynamic=PER_BROKER
+    "ssl.engine.factory.class",
+    None,
+    "Class that makes TLS engines; a node with any other than Kafka's own does not start.",
+    importance=LOW,
+    dynamic=PER_BROKER,
 )
 DELEGATION_TOKEN_SECRET_KEY = security.password(
-    "delegation.token.secret.key", "Secret that delegation tokens are signed with."
+    "delegation.token.secret.key",
+    "Secret that delegation tokens are signed with, the same on all nodes; without it there are no tokens.",
 )
 DELEGATION_TOKEN_MAX_LIFETIME_MS = security.int64(
-    "delegation.token.max.lifetime.ms", 604_800_000, "Longest life of a delegation token.", valid=at_least(1)
+    "delegation.token.max.lifetime.ms",
+    604_800_000,
+    "Longest life of a delegation token.",
+    valid=at_least(1),
 )
 DELEGATION_TOKEN_EXPIRY_TIME_MS = security.int64(
     "delegation.token.expiry.time.ms",

@@ -13,8 +13,11 @@ from starlette.responses import Response
 from ottla.model.limits import INT32_MAX, JSON_BODY_PARTS_MAX, REGISTRY_BODY_AT_ONCE_BYTES
 from ottla.registry.errors import BadRequest
 from ottla.registry.port import NotLeader, RegistryStorePort
+from ottla.registry.security.subject_rights import EVERYTHING, SubjectRights
 from ottla.schemas.registry.commands import RegistryCommand
+from ottla.schemas.registry.entities import SchemaDraft
 from ottla.schemas.registry.machine import RegistryMachine
+from ottla.schemas.registry.names import beside
 from ottla.schemas.registry.refusal import invalid_version
 from ottla.web.answers import encode_json
 
@@ -48,12 +51,15 @@ class PlainText(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """One request. `params` are the named segments of its path, `query` its parameters (each with all its values)."""
+    """One request. `params` are the named segments of its path, `query` its parameters (each with all its values).
+    `rights` are those of its client: handlers leave out subjects that it may not see.
+    """
 
     request: Request
     store: RegistryStorePort
     params: dict[str, str]
     query: dict[str, list[str]] = field(default_factory=dict)
+    rights: SubjectRights = EVERYTHING
 
     @property
     def machine(self) -> RegistryMachine:
@@ -69,6 +75,11 @@ class Call:
             if self.request.headers.get("x-forward") is not None:
                 raise
         raise ForwardedAnswer(await self.store.forward(self.request))
+
+    def check_references(self, subject: str, draft: SchemaDraft) -> None:
+        """Raise Forbidden if a schema refers to a subject that the client may not see."""
+        for reference in draft.references:
+            self.rights.check_seen(beside(subject, reference.subject))
 
     async def in_thread(self, work: Callable[[RegistryMachine], T]) -> T:
         """Run work in a thread that parses or compares schemas, or iterates over all of them."""

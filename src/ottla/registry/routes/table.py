@@ -8,28 +8,31 @@ from typing import Any, NamedTuple
 
 from ottla.registry.errors import BadRequest
 from ottla.registry.routes.call import Call
+from ottla.registry.security.subject_rights import SubjectRight
 
 Handler = Callable[[Call], Awaitable[Any]]
 
 
 class MatchedRoute(NamedTuple):
-    """A handler and the values of the path's named segments."""
+    """A handler, the values of the path's named segments, and the pattern of the path."""
 
     handler: Handler
     params: dict[str, str]
+    right: SubjectRight
+    pattern: str
 
 
-_TABLE: dict[tuple[str, ...], dict[str, Handler]] = {}
+_TABLE: dict[tuple[str, ...], dict[str, tuple[Handler, SubjectRight]]] = {}
 _RESOURCES = ("subjects", "versions", "schemas", "config", "mode", "compatibility", "contexts", "server")
 
 
-def route(method: str, pattern: str) -> Callable[[Handler], Handler]:
-    """Register a handler; `{name}` in the pattern matches one segment."""
+def route(method: str, pattern: str, right: SubjectRight) -> Callable[[Handler], Handler]:
+    """Register a handler, and the right that a client needs; `{name}` in the pattern matches one segment."""
 
     def registered(handler: Handler) -> Handler:
         methods = _TABLE.setdefault(tuple(part for part in pattern.split("/") if part), {})
         assert method not in methods, f"{method} {pattern} has two handlers"
-        methods[method] = handler
+        methods[method] = handler, right
         return handler
 
     return registered
@@ -49,9 +52,9 @@ def find(method: str, segments: list[str]) -> MatchedRoute:
         if params is None:
             continue
         known = True
-        handler = methods.get("GET" if method == "HEAD" else method)
-        if handler is not None:
-            return MatchedRoute(handler, params)
+        found = methods.get("GET" if method == "HEAD" else method)
+        if found is not None:
+            return MatchedRoute(found[0], params, found[1], "/" + "/".join(pattern))
     raise BadRequest(405, "HTTP 405 Method Not Allowed") if known else BadRequest(404, "HTTP 404 Not Found")
 
 

@@ -6,7 +6,7 @@ client that knows nothing of contexts finds schemas that were registered in one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from uuid import UUID
@@ -209,14 +209,19 @@ def versions_with_id(
     return [it for it in newest.values() if deleted or not it.deleted]
 
 
-def with_guid(catalog: Catalog, guid: str) -> list[tuple[str, SubjectVersion]]:
-    """Return the schemas with this GUID, by context."""
+def with_guid(
+    catalog: Catalog, guid: str, is_seen: Callable[[SubjectVersion], bool]
+) -> list[tuple[str, SubjectVersion]]:
+    """Return the schemas with this GUID that may be seen, by context."""
     try:
         digest = UUID(guid).bytes
     except ValueError:
         return []
     state = catalog.state
-    found = ((context, next(state.with_digest(context, digest), None)) for context in state.contexts_in_use())
+    found = (
+        (context, next(filter(is_seen, state.with_digest(context, digest)), None))
+        for context in state.contexts_in_use()
+    )
     return [(context, it) for context, it in found if it is not None]
 
 

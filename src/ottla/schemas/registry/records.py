@@ -92,7 +92,7 @@ class ContextEntry:
 
 @dataclass(frozen=True, slots=True)
 class HighestIdsEntry:
-    """The highest id ever assigned, by context."""
+    """The id that new ids follow, by context: the highest one, but for ids imported far above the others."""
 
     highest: Mapping[str, int]
 

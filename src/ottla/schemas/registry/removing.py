@@ -97,9 +97,10 @@ def keep_highest(catalog: Catalog, leaving: Iterable[SubjectVersion]) -> list[Re
     """
     contexts = {context_of(it.subject) for it in leaving}
     highest = catalog.state.highest
-    if all(catalog.state.noted_highest.get(context, 0) == highest[context] for context in contexts):
+    if all(catalog.state.noted_highest.get(context, 0) == highest.get(context, 0) for context in contexts):
         return []
-    return [HighestIdsEntry({**catalog.state.noted_highest, **{each: highest[each] for each in sorted(contexts)}})]
+    now = {each: highest[each] for each in sorted(contexts) if each in highest}
+    return [HighestIdsEntry({**catalog.state.noted_highest, **now})]
 
 
 def _without_settings(catalog: Catalog, subject: str) -> list[RegistryEntry]:

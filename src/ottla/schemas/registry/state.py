@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ottla.model.limits import INT32_MAX, SCHEMA_ID_CONTINUED_MAX
 from ottla.schemas.registry.entities import Config, Mode, SubjectVersion
 from ottla.schemas.registry.names import DEFAULT_CONTEXT, GLOBAL_CONTEXT, beside, context_of, is_context, split
 from ottla.schemas.registry.records import (
@@ -47,7 +48,7 @@ class RegistryState:
         self.configs: dict[str | None, Config] = {}
         self.modes: dict[str | None, Mode] = {}
         self.contexts: dict[str, None] = {}
-        # The highest id ever seen, by context, and that of the last HighestIds record.
+        # The id that the next one follows, by context (see `_note_id`), and that of the last HighestIds record.
         self.highest: dict[str, int] = {}
         self.noted_highest: dict[str, int] = {}
         self.leader_url: str | None = None  # the instance that last announced itself as the writer
@@ -132,7 +133,7 @@ class RegistryState:
             case HighestIdsEntry(highest):
                 self.noted_highest = dict(highest)
                 for context, schema_id in highest.items():
-                    self.highest[context] = max(self.highest.get(context, 0), schema_id)
+                    self._note_id(context, schema_id, INT32_MAX)
         return entry
 
     def _put(self, entry: SchemaEntry, it: SubjectVersion) -> RegistryEntry | Ignored:
@@ -142,12 +143,22 @@ class RegistryState:
             return Ignored(f"id {it.id} of {it.subject} version {it.version} is that of another schema")
         self._remove(it.key)
         self.subjects.setdefault(it.subject, {})[it.version] = it
-        self.highest[context] = max(self.highest.get(context, 0), it.id)
         self._by_id.setdefault((context, it.id), {})[it.key] = None
+        self._note_id(context, it.id, SCHEMA_ID_CONTINUED_MAX)
         self._by_digest.setdefault((context, it.digest), {})[it.key] = None
         for target in _targets(it):
             self._references_to.setdefault(target, {})[it.key] = None
         return entry
+
+    def _note_id(self, context: str, schema_id: int, continued_max: int) -> None:
+        """Let new ids go on after this one, unless it was imported far above the others; skip those that are taken."""
+        highest = self.highest.get(context, 0)
+        if schema_id <= continued_max:
+            highest = max(highest, schema_id)
+        while (context, highest + 1) in self._by_id:
+            highest += 1
+        if highest:
+            self.highest[context] = highest
 
     def _remove(self, key: Key) -> None:
         subject, version = key

@@ -1,15 +1,16 @@
 """Changes of settings: decided partly by this broker, partly by the active controller, here or on another node.
 
 Log levels belong to the process that was asked, and the settings of one broker have to be sent to that broker: so these
-requests are not forwarded as a whole. This broker decides its own part and sends the rest to the controller; the
-answers keep the order of the request.
+requests are not forwarded as a whole. This broker decides its own part and sends the rest to the controller, in an
+Envelope with the principal of the client, as Kafka's brokers do; the answers keep the order of the request.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from ottla.client.errors import ClientError, error_code
@@ -17,7 +18,11 @@ from ottla.cluster.commands.alter_configs import Altered, ConfigAlteration, chec
 from ottla.cluster.machine import ClusterCommand
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource, ResourceType, node_id_of
+from ottla.security.acls import AclOperation
+from ottla.server.api.changes.names import word
 from ottla.server.api.context import Context
+from ottla.server.api.needs import LETTER_TOPICS, Needs, configs_of, on_cluster
+from ottla.server.api.security.own_listeners import check_listeners, concerns_listeners
 from ottla.server.api.turns import hold_while
 from ottla.server.loop.later import Answer, Later
 from ottla.server.quorum.controller_link import controller_timed_out
@@ -33,6 +38,28 @@ ResourceAnswer = AlterConfigsResponse.ResourceResponse | IncrementalAlterConfigs
 ResponseT = TypeVar("ResponseT", AlterConfigsResponse, IncrementalAlterConfigsResponse)
 ConfigT = TypeVar("ConfigT")
 ConfigT_co = TypeVar("ConfigT_co", covariant=True)
+
+
+def config_changes(*, loggers: bool) -> Needs:
+    """Return the rights that changes need; `loggers`: whether the request may be about log levels."""
+    items = configs_of(AclOperation.ALTER_CONFIGS, "resources", "responses", loggers=loggers)
+    return Needs(
+        items=items._replace(order="place", of_brokers=on_cluster(AclOperation.CLUSTER_ACTION)),
+        guard="alter_configs",
+        asks=LETTER_TOPICS,
+        changes=_named,
+    )
+
+
+class AlteredConfig(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+def _named(request: ChangesRequest[AlteredConfig]) -> Iterator[str]:
+    for each in request.resources:
+        settings = ", ".join(config.name for config in each.configs)
+        yield f"{word(ResourceType, each.resource_type)} {each.resource_name or '(default)'}: {settings}"
 
 
 class AlteredResource(Protocol[ConfigT_co]):
@@ -68,6 +95,7 @@ class ChangesForm(Generic[ConfigT, ResponseT]):
     outcome: Callable[..., ResourceAnswer]
     command: Callable[[tuple[Asked, ...], bool], ClusterCommand[list[Altered]]]
     sets_log_levels: bool
+    replaces: bool  # whether settings that are not named go back to their defaults
 
     def asked(self, request: ChangesRequest[ConfigT]) -> list[Asked]:
         return [
@@ -111,27 +139,75 @@ def alter(
         else _refuse(item, times[item[0]], context)
         for item in asked
     ]
-    rest = tuple(item for item, outcome in zip(asked, judged, strict=True) if outcome is None)
+    looked_at = [
+        place
+        for place, (resource, alterations) in enumerate(asked)
+        if judged[place] is None
+        and _is_own(resource, context)
+        and concerns_listeners(context, alterations, replaces=form.replaces)
+    ]
+    if looked_at:
+        return hold_while(context, _alter_after_look(asked, judged, looked_at, validate_only, context, form))
+    rest = _undecided(asked, judged)
 
-    def complete(decided: list[Altered]) -> ResponseT:
-        waiting = iter(decided)
-        return form.respond(outcome or next(waiting) for outcome in judged)
-
+    complete = partial(_complete, form, judged)
     if not rest:
         return complete([])
+    ask = partial(_ask, context, form, rest, validate_only, complete)
     elsewhere = not context.connection.controller
     if elsewhere and not context.member.controller.active:
-        return hold_while(context, _ask(context, form.request_for(rest, validate_only), rest, complete))
+        return hold_while(context, ask())
     reply = context.member.controller.submit(form.command(rest, validate_only))
     if not elsewhere:
         return reply.map(lambda value: complete(_outcomes(value, rest)))
-    request_for_rest = form.request_for(rest, validate_only)
     if not reply.done:
-        return hold_while(context, _unless_lost(reply, context, request_for_rest, rest, complete))
+        return hold_while(context, _unless_lost(reply, ask, rest, complete))
     value = reply.taken()
     if isinstance(value, NotController):  # this node has just lost that role
-        return hold_while(context, _ask(context, request_for_rest, rest, complete))
+        return hold_while(context, ask())
     return complete(_outcomes(value, rest))
+
+
+async def _alter_after_look(
+    asked: Sequence[Asked],
+    judged: list[Altered | None],
+    looked_at: Sequence[int],
+    validate_only: bool,
+    context: Context,
+    form: ChangesForm[ConfigT, ResponseT],
+) -> ResponseT:
+    """Make the changes whose places are not `looked_at`, and of those the ones that the node can have."""
+    for place in looked_at:
+        resource, alterations = asked[place]
+        try:
+            await check_listeners(context, alterations, replaces=form.replaces)
+        except ApiError as error:
+            judged[place] = Altered(resource, error)
+    rest = _undecided(asked, judged)
+    complete = partial(_complete, form, judged)
+    if not rest:
+        return complete([])
+    ask = partial(_ask, context, form, rest, validate_only, complete)
+    if not context.member.controller.active:
+        return await ask()
+    return await _unless_lost(context.member.controller.submit(form.command(rest, validate_only)), ask, rest, complete)
+
+
+def _undecided(asked: Sequence[Asked], judged: Sequence[Altered | None]) -> tuple[Asked, ...]:
+    return tuple(item for item, outcome in zip(asked, judged, strict=True) if outcome is None)
+
+
+def _complete(
+    form: ChangesForm[ConfigT, ResponseT], judged: Sequence[Altered | None], decided: Iterable[Altered]
+) -> ResponseT:
+    """Return the response with the outcomes of this node and those of the controller, in the order of the request."""
+    waiting = iter(decided)
+    return form.respond(outcome or next(waiting) for outcome in judged)
+
+
+def _is_own(resource: Resource, context: Context) -> bool:
+    """Return whether a client, not a broker, changes the settings of one broker: it has to be this one."""
+    return resource.type == ResourceType.BROKER and bool(resource.name) and not context.connection.controller
 
 
 def _alter_levels(item: Asked, times: int, validate_only: bool, context: Context) -> Altered:
@@ -147,7 +223,7 @@ def _alter_levels(item: Asked, times: int, validate_only: bool, context: Context
 def _refuse(item: Asked, times: int, context: Context) -> Altered | None:
     """Return the refusal if this node can refuse the item without the controller."""
     resource, alterations = item
-    if resource.type != ResourceType.BROKER or not resource.name or context.connection.controller:
+    if not _is_own(resource, context):
         return None
     try:
         check_form(alterations, times)
@@ -167,26 +243,29 @@ def _check_broker(name: str, node_id: int) -> None:
 
 async def _unless_lost(
     reply: Later[list[Altered] | ApiError],
-    context: Context,
-    request: Request[ResponseT],
+    ask: Callable[[], Awaitable[ResponseT]],
     rest: Sequence[Asked],
     complete: Callable[[list[Altered]], ResponseT],
 ) -> ResponseT:
     value = await reply
     if isinstance(value, NotController):
-        return await _ask(context, request, rest, complete)
+        return await ask()
     return complete(_outcomes(value, rest))
 
 
 async def _ask(
     context: Context,
-    request: Request[ResponseT],
+    form: ChangesForm[ConfigT, ResponseT],
     rest: Sequence[Asked],
+    validate_only: bool,
     complete: Callable[[list[Altered]], ResponseT],
 ) -> ResponseT:
     """Return the outcomes that the active controller decided, or timeouts if none answered in time."""
+    from ottla.server.api.security.sealed_requests import sealed  # only here: a node alone never needs it
+
+    request = form.request_for(rest, validate_only)
     try:
-        answer = await context.member.link.ask(request, errors=_errors)
+        answer = await context.member.link.ask(request, errors=_errors, send=sealed(request, context, _errors))
     except ClientError:
         return complete(_outcomes(controller_timed_out(), rest))
     return complete([_altered(each) for each in answer.responses])

@@ -6,28 +6,41 @@ being handled and are overwritten by the next one: a handler whose answer waits 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ottla.log.config import ContractTerms
 from ottla.log.inspection import Inspector
 from ottla.model.config import Config
 from ottla.replica.partition import Partition
+from ottla.security.authorizer import Authorizer
+from ottla.security.decisions import Decisions
+from ottla.security.principal import ANONYMOUS, Principal
+from ottla.security.protocol import SecurityProtocol
 from ottla.server.fetch.fetches import Fetches
 from ottla.server.loop.later import Later
 from ottla.server.loop.runtime import Runtime
 from ottla.server.quorum.quorum_member import QuorumMember
+from ottla.server.quotas.client_quotas import ClientQuotas
 from ottla.server.replication.replication import Replication
 from ottla.server.schemas.contracts import Contracts
+from ottla.server.security.authentication import Authentication
+from ottla.server.security.authorization import Authorization
+from ottla.server.security.logins import Logins
+from ottla.server.security.node_security import NodeSecurity
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.storage import Storage
+from ottla.server.tenants.tenants import Tenants
 
 if TYPE_CHECKING:  # these modules are imported when they are first needed
     from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
     from ottla.server.groups.groups import Groups
     from ottla.server.shares.shares import Shares
     from ottla.server.txns.transactions import Transactions
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, frozen=True)
@@ -40,6 +53,11 @@ class Facades:
     member: QuorumMember
     coordinators: CoordinatorsOnDemand
     contracts: Contracts
+    quotas: ClientQuotas
+    tenants: Tenants
+    authorization: Authorization
+    logins: Logins
+    security: NodeSecurity
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → its advertised address, if one is configured
     replication: Replication | None  # None if this node is no broker
     fetches: Fetches | None  # None if this node is no broker
@@ -52,6 +70,15 @@ class Peer(NamedTuple):
     local_address: tuple[str, int]
     remote_address: tuple[str, int]
     controller: bool = False  # whether it is a listener of controllers, not of brokers
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    principal: Principal = ANONYMOUS  # whom the client is when its first request comes, as by a certificate
+    # Whether a broker sent the request of a client in an Envelope: the principal is the client's, not the broker's.
+    forwarded: bool = False
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether a broker speaks for itself to a controller."""
+        return self.controller and not self.forwarded
 
 
 class ClientConnection(Protocol):
@@ -63,23 +90,46 @@ class ClientConnection(Protocol):
     def has_left(self) -> bool:
         """Return whether the client has disconnected."""
 
+    @property
+    def sasl(self) -> SaslClient | None:
+        """The client as its SASL conversation sees it; None without SASL."""
+
+
+class SaslClient(Protocol):
+    """What the handlers of SASL use of a connection."""
+
+    @property
+    def authentication(self) -> Authentication:
+        """The SASL conversation of the connection."""
+
+    def authenticated(self, lifetime_ms: int) -> None:
+        """Serve all requests from now on, for `lifetime_ms` (0: without end)."""
+
+    def close_after_answer(self) -> None:
+        """Close the connection when the answer to the present request was sent."""
+
 
 class Context:
     __slots__ = (
+        "_client",
         "_facades",
-        "client",
+        "_is_over",
         "client_id",
         "cluster_id",
         "configs",
         "connection",
         "holds",
+        "known_decisions",
         "member",
         "next_fetch_ends_wait",
         "node_id",
+        "principal",
+        "quotas",
         "replication",
         "request_version",
         "runtime",
         "storage",
+        "tenants",
         "turns_kept",
         "when_closed",
     )
@@ -91,11 +141,16 @@ class Context:
         self.configs = facades.configs
         self.storage = facades.storage
         self.member = facades.member
+        self.quotas = facades.quotas
+        self.tenants = facades.tenants
         self.replication = facades.replication
         self.node_id = facades.member.metadata.node_id
         self.cluster_id = facades.member.metadata.cluster_id
         self.connection = connection
-        self.client = client
+        self._client = client
+        self._is_over = False  # whether the client's connection is closed
+        self.principal: Principal = connection.principal  # changed when the connection authenticates by SASL
+        self.known_decisions: Decisions | None = None  # may be of an earlier principal or authorizer; read `decisions`
         self.holds = 0  # the number of reasons to delay the next request; almost always 0
         self.turns_kept = 0  # how many of the holds are requests, or parts of one, that are not carried out yet
         self.next_fetch_ends_wait = False  # whether the next fetch ends a waiting one, as in a follower's session
@@ -111,14 +166,29 @@ class Context:
         """
         self.holds += 1
 
+    def hold_until(self, task: asyncio.Future[T]) -> None:
+        """Hold the connection until `task`, which handles a request of it, is done."""
+        self.hold()
+        task.add_done_callback(lambda _: self.let_go())
+
     def let_go(self) -> None:
         self.holds -= 1
-        if not self.holds and self.client is not None:
-            self.client.go_on()
+        if not self.holds and self._client is not None:
+            self._client.go_on()
 
     def has_left(self) -> bool:
         """Return whether the client has disconnected, for long work that only this client needs."""
-        return self.client is not None and self.client.has_left()
+        return self._is_over or (self._client is not None and self._client.has_left())
+
+    def end(self) -> None:
+        """Let go of the connection, which is closed: requests that are still being carried out keep this context."""
+        self._client = None
+        self._is_over = True
+
+    @property
+    def sasl(self) -> SaslClient | None:
+        """The client as its SASL conversation sees it; None without SASL, and once the connection is closed."""
+        return None if self._client is None else self._client.sasl
 
     @property
     def groups(self) -> Groups:
@@ -139,6 +209,47 @@ class Context:
         return fetches
 
     @property
+    def logins(self) -> Logins:
+        return self._facades.logins
+
+    @property
+    def security(self) -> NodeSecurity:
+        return self._facades.security
+
+    @property
+    def authorization(self) -> Authorization:
+        return self._facades.authorization
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """The rules that requests are checked with; None if everything is allowed. Another request may have others."""
+        return self._facades.authorization.authorizer
+
+    @property
+    def is_audited(self) -> bool:
+        """Whether the node has an audit log."""
+        return self._facades.authorization.audit is not None
+
+    def note_change(self, api: str, named: str, *, is_allowed: bool = True) -> None:
+        """Note in the audit log, if there is one, that the request changes what it names, or that it was refused."""
+        audit = self._facades.authorization.audit
+        if audit is not None:
+            audit.note_change(self.principal, self.connection.remote_address[0], api, named, is_allowed)
+
+    @property
+    def decisions(self) -> Decisions | None:
+        """What the client of this connection may do; None if everything is allowed."""
+        authorizer = self._facades.authorization.authorizer
+        if authorizer is None:
+            return None
+        known = self.known_decisions
+        if known is None or known.principal is not self.principal or known.authorizer is not authorizer:
+            host = self.connection.remote_address[0]
+            silent = self._facades.authorization.silent
+            known = self.known_decisions = Decisions(authorizer, self.principal, host, silent)
+        return known
+
+    @property
     def settings(self) -> Config:
         """The broker's current settings, dynamic changes included."""
         return self.configs.broker
@@ -148,7 +259,9 @@ class Context:
         return self._facades.contracts.inspector(partition, terms)
 
     def beside(self, connection: Peer) -> Context:
-        """Return a context of the same node for a request that does not keep a turn on this connection."""
+        """Return a context of the same node for a request that does not keep a turn on this connection, as the
+        principal of `connection`.
+        """
         return Context(self._facades, connection)
 
     def advertised(self, listener: str) -> tuple[str, int]:

@@ -6,12 +6,17 @@ has everything that one (key, version) needs, made on first use, so that a reque
 
 Clients and controllers use different listeners, which serve different APIs; some are served by both. Requests that
 change the cluster are `forwarded`: a node that is not the active controller forwards them to it (see
-`server/api/forwarding.py`), so their handlers only run on the active controller.
+`server/api/forwarding/forwarding.py`), so their handlers only run on the active controller.
+
+Each API declares the rights that it needs (`server/api/needs.py`). A node with an authorizer uses guarded routes, whose
+handlers are behind the guard (`server/api/guard/guarded.py`); on other nodes nothing is checked and nothing is loaded.
+With an audit log and no authorizer, changes are noted all the same (`server/api/changes/notes.py`).
 """
 
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections.abc import Callable, Generator, Mapping
 from functools import partial, wraps
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
@@ -22,20 +27,24 @@ from ottla.model.limits import ELEMENTS_AT_ONCE_MAX
 from ottla.records.batch import Buffer
 from ottla.server.api.api_table import SERVED, SERVED_TO_CONTROLLERS
 from ottla.server.api.context import Context
+from ottla.server.api.needs import NOTHING, Needs
 from ottla.server.api.portions import Portions, in_portions
 from ottla.server.api.refusals import Handler, Outcome, Refusing
 from ottla.server.loop.later import Answer, Disconnect
 from ottla.server.quorum.active_controller import Decided
+from ottla.server.security.authorization import Authorization
 from ottla.wire import api, compile, header
 from ottla.wire.compile import WireError
 from ottla.wire.frame import framed, framed_in_steps
-from ottla.wire.message import Request, Response
+from ottla.wire.message import Request, Response, fields
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.varint import skip_tags
 
 RequestT = TypeVar("RequestT", bound=Request[Response])
 ResponseT = TypeVar("ResponseT", bound=Response)
 # A part of an encoded response.
 Part: TypeAlias = Buffer | FileSlice
+Decode: TypeAlias = Callable[[memoryview, int], tuple[Request[Response], int]]
 Listeners = Literal["broker", "controller", "both"]
 
 # The folders of the handlers that use coordinators.
@@ -55,6 +64,10 @@ class Served(NamedTuple):
     forwarded: bool = False
     few: bool = False  # whether a valid request always has few elements
     refusing: Refusing[Any] | None = None  # set if the active controller decides
+    needs: Needs = NOTHING
+    in_envelopes: bool = False  # whether a broker may send it, or the rest of it, for a client
+    guarded: Callable[[], Served] | None = None  # builds the same with its handler behind the guard
+    noted: Callable[[], Served] | None = None  # builds the same with notes of changes, and without a guard
 
     def decide(self, request: Request[Response], context: Context) -> Answer[Outcome]:
         """Return the handler's answer for a caller that can ask another node: the response, or `NotController`."""
@@ -71,8 +84,6 @@ class Served(NamedTuple):
 
 ENDPOINTS: dict[int, Served] = {}  # the APIs whose handlers are imported
 _NOT_SERVED = (0, -1)
-_routes: dict[int, Route] = {}
-_controller_routes: dict[int, Route] = {}
 
 
 @overload
@@ -80,8 +91,10 @@ def handles(
     request: type[RequestT],
     versions: str | None = None,
     *,
+    needs: Needs,
     on: Listeners = "broker",
     forwarded: bool = False,
+    forwarded_in_part: bool = False,
     portions: Portions | None = None,
     few: bool = False,
 ) -> Callable[[Callable[[RequestT, Context], Answer[ResponseT]]], Callable[[RequestT, Context], Answer[ResponseT]]]: ...
@@ -92,8 +105,10 @@ def handles(
     request: type[RequestT],
     versions: str | None = None,
     *,
+    needs: Needs,
     on: Listeners = "broker",
     forwarded: bool = False,
+    forwarded_in_part: bool = False,
     portions: Portions | None = None,
     few: bool = False,
     refuse: Callable[[RequestT, ApiError], ResponseT],
@@ -107,8 +122,10 @@ def handles(
     request: type[Request[Response]],
     versions: str | None = None,
     *,
+    needs: Needs,
     on: Listeners = "broker",
     forwarded: bool = False,
+    forwarded_in_part: bool = False,
     portions: Portions | None = None,
     few: bool = False,
     refuse: Callable[[Any, ApiError], Response] | None = None,
@@ -116,8 +133,10 @@ def handles(
 ) -> Callable[[Handler], Handler]:
     """Register a handler; `versions` narrows the versions of the message (an unstable last version is never served).
 
+    - `needs`: the rights that a client needs for it;
     - `on`: the kinds of listeners that serve it;
     - `forwarded`: the active controller handles it;
+    - `forwarded_in_part`: the handler decides a part of it, and has the active controller handle the rest;
     - `portions`: a request with very many items is handled some at a time;
     - `few`: a request with very many elements has no meaning and closes the connection;
     - `refuse`: builds the response if the active controller refuses the whole request (`api/refusals.py`); `check` may
@@ -130,25 +149,41 @@ def handles(
         first, _, last = versions.partition("-")
         low, high = max(low, int(first)), min(high, int(last or first))
 
-    def register(handler: Handler) -> Handler:
-        assert request.key not in ENDPOINTS, f"{request.name} has two handlers"
+    def serve(handler: Handler) -> Served:
         refusing = None if refuse is None else Refusing(handler, refuse, portions, check)
         if refusing is not None:
             served: Handler = wraps(handler)(partial(refusing.answer))
         else:
             served = handler if portions is None else in_portions(portions, handler)
-        ENDPOINTS[request.key] = Served(
-            request.key, request.name, low, high, served, request, on, forwarded, few, refusing
+        sealed = forwarded or forwarded_in_part
+        return Served(
+            request.key, request.name, low, high, served, request, on, forwarded, few, refusing, needs, sealed
         )
+
+    def register(handler: Handler) -> Handler:
+        assert request.key not in ENDPOINTS, f"{request.name} has two handlers"
+
+        def behind_guard() -> Served:
+            from ottla.server.api.guard.guarded import guarded  # only here: many nodes have no authorizer
+
+            return serve(guarded(handler, request, needs, refuse))
+
+        def with_notes() -> Served:
+            from ottla.server.api.changes.notes import noted  # a node without an audit log never needs it
+
+            return serve(noted(handler, request.name, needs))
+
+        ENDPOINTS[request.key] = serve(handler)._replace(guarded=behind_guard, noted=with_notes)
         return handler
 
     return register
 
 
 def load_handlers() -> None:
-    """Import every module of `server/handlers`; each registers itself."""
-    for key in (*SERVED, *SERVED_TO_CONTROLLERS):
-        load_handler(key)
+    """Import every module of `server/handlers`, also those that are not in the table yet; each registers itself."""
+    handlers = importlib.import_module("ottla.server.handlers")
+    for module in pkgutil.walk_packages(handlers.__path__, f"{handlers.__name__}."):
+        importlib.import_module(module.name)
 
 
 def load_handler(key: int) -> None:
@@ -165,16 +200,21 @@ def is_unloaded(key: int) -> bool:
 
 
 class Route:
-    """Everything needed to decode one request version, handle it, and encode the answer."""
+    """Everything needed to decode one request version, handle it, and encode the answer.
+
+    `decode` takes a frame and where its client id ends; it returns the request and where that ends, and raises Crowded
+    if the request has very many elements.
+    """
 
     __slots__ = (
+        "_body_at",
         "decode",
         "encode",
         "endpoint",
-        "flexible_request",
         "forwarded",
         "handler",
         "header_version",
+        "throttle_at",
         "version",
     )
 
@@ -183,20 +223,27 @@ class Route:
         self.handler = endpoint.handler
         self.forwarded = endpoint.forwarded
         self.version = version
-        self.decode = compile.bounded_decoder(endpoint.request, version)
-        self.encode = compile.encoder(api.response_class(endpoint.key), version)
-        self.flexible_request = header.request_header_version(endpoint.key, version) >= 2
+        decode = compile.bounded_decoder(endpoint.request, version)
+        is_flexible = header.request_header_version(endpoint.key, version) >= 2
+        self.decode = _past_tags(decode) if is_flexible else decode
+        self._body_at = _after_tags if is_flexible else _at_once
+        response = api.response_class(endpoint.key)
+        self.encode = compile.encoder(response, version)
         self.header_version = header.response_header_version(endpoint.key, version)
+        first = next((field.name for field in fields(response) if version in field.versions), None)
+        # the position of the throttle time in an encoded response, if it comes first
+        self.throttle_at = 4 + self.header_version if first == "throttle_time_ms" else None
 
     def reply(self, response: Response, correlation_id: int) -> list[Part]:
         """Return the frame of a response, as byte strings with file slices between them."""
         return framed(response, self.encode, self.header_version, correlation_id)
 
-    def decode_in_steps(self, frame: memoryview, position: int) -> Generator[None, None, Request[Response]]:
+    def decode_in_steps(self, frame: memoryview, head_end: int) -> Generator[None, None, Request[Response]]:
         """Decode the request of a frame for which `decode` raised Crowded."""
         if self.endpoint.few:
             raise WireError(f"{self.endpoint.name} never has more than {ELEMENTS_AT_ONCE_MAX} elements")
-        request, _ = yield from compile.step_decoder(self.endpoint.request, self.version)(frame, position)
+        decode = compile.step_decoder(self.endpoint.request, self.version)
+        request, _ = yield from decode(frame, self._body_at(frame, head_end))
         return request
 
     def reply_in_steps(self, response: Response, correlation_id: int) -> Generator[None, None, list[Part]]:
@@ -205,40 +252,88 @@ class Route:
         return framed_in_steps(response, encode, self.header_version, correlation_id)
 
 
-def route(key: int, version: int) -> Route | None:
-    """Return the route of a (key, version) that is served to clients, or None."""
-    found = _routes.get(key << 16 | version)
-    if found is None:
-        found = _find(key, version, SERVED)
+def _past_tags(decode: Decode) -> Decode:
+    """Return a decoder that skips the tagged fields of a flexible header first; there hardly ever are any."""
+
+    def decode_past(frame: memoryview, head_end: int) -> tuple[Request[Response], int]:
+        return decode(frame, _after_tags(frame, head_end) if frame[head_end] else head_end + 1)
+
+    return decode_past
+
+
+def _after_tags(frame: memoryview, head_end: int) -> int:
+    return skip_tags(frame, head_end + 1, frame[head_end])
+
+
+def _at_once(_: memoryview, head_end: int) -> int:
+    """Return where the body begins behind a header that is not flexible."""
+    return head_end
+
+
+class Routes:
+    """The routes of the APIs that one kind of listener serves, each made on first use.
+
+    `made` has them by `API key << 16 | version`, so that a connection finds the route of a request without a call.
+    """
+
+    def __init__(
+        self, served: Mapping[int, tuple[int, int]], around: Callable[[Served], Served] = lambda endpoint: endpoint
+    ) -> None:
+        """`around` returns an API as this kind of listener serves it."""
+        self.made: dict[int, Route] = {}
+        self._served = served
+        self._around = around
+
+    def serves(self, key: int) -> bool:
+        """Return whether the API is served in some version."""
+        return key in self._served
+
+    def find(self, key: int, version: int) -> Route | None:
+        """Return the route of a (key, version), or None if it is not served."""
+        found = self.made.get(key << 16 | version)
         if found is not None:
-            _routes[key << 16 | version] = found
-    return found
+            return found
+        low, high = self._served.get(key, _NOT_SERVED)
+        if not low <= version <= high:
+            return None
+        if key not in ENDPOINTS:
+            load_handler(key)
+        made = self.made[key << 16 | version] = Route(self._around(ENDPOINTS[key]), version)
+        return made
 
 
-def controller_route(key: int, version: int) -> Route | None:
-    """Return the route of a (key, version) that is served on controller listeners, or None."""
-    found = _controller_routes.get(key << 16 | version)
-    if found is None:
-        found = _find(key, version, SERVED_TO_CONTROLLERS)
-        if found is not None:
-            _controller_routes[key << 16 | version] = found
-    return found
+def _guarded(endpoint: Served) -> Served:
+    assert endpoint.guarded is not None, "every registered API can be guarded"
+    return endpoint.guarded()
 
 
-def _find(key: int, version: int, served: Mapping[int, tuple[int, int]]) -> Route | None:
-    low, high = served.get(key, _NOT_SERVED)
-    if not low <= version <= high:
-        return None
-    if key not in ENDPOINTS:
-        load_handler(key)
-    return Route(ENDPOINTS[key], version)
+def _noted(endpoint: Served) -> Served:
+    assert endpoint.noted is not None, "every registered API can be noted"
+    return endpoint.noted()
 
 
-def unserved(key: int, version: int, served: Callable[[int, int], Route | None]) -> tuple[Route, ApiVersionsResponse]:
+ROUTES = Routes(SERVED)
+CONTROLLER_ROUTES = Routes(SERVED_TO_CONTROLLERS)
+GUARDED_ROUTES = Routes(SERVED, _guarded)
+_GUARDED_CONTROLLER_ROUTES = Routes(SERVED_TO_CONTROLLERS, _guarded)
+_NOTED_ROUTES = Routes(SERVED, _noted)
+_NOTED_CONTROLLER_ROUTES = Routes(SERVED_TO_CONTROLLERS, _noted)
+
+
+def routes_of(authorization: Authorization, *, controller: bool = False) -> Routes:
+    """Return the routes of a node's listeners; `controller`: of those for controllers."""
+    if authorization.authorizer is not None:
+        return _GUARDED_CONTROLLER_ROUTES if controller else GUARDED_ROUTES
+    if authorization.audit is not None:
+        return _NOTED_CONTROLLER_ROUTES if controller else _NOTED_ROUTES
+    return CONTROLLER_ROUTES if controller else ROUTES
+
+
+def unserved(key: int, version: int, routes: Routes) -> tuple[Route, ApiVersionsResponse]:
     """Answer an unknown version of ApiVersions in version 0, with the versions that are served of it (KIP-511)."""
     if key != ApiVersionsRequest.key:
         raise Disconnect(f"API key {key} version {version} is not served")
-    route = served(key, 0)
+    route = routes.find(key, 0)
     assert route is not None, "ApiVersions is always served"
     known = ApiVersionsResponse.ApiVersion(api_key=key, min_version=route.endpoint.low, max_version=route.endpoint.high)
     return route, ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])

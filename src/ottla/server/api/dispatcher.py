@@ -1,4 +1,6 @@
-"""Dispatcher: how the requests of one listener are dispatched: its routes, forwarding, and a test's interception."""
+"""Dispatcher: how the requests of one listener are dispatched: its routes, forwarding, quotas, and a test's
+interception.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from ottla.server.api.context import Context
-from ottla.server.api.dispatch import Route, Served
-from ottla.server.api.forwarding import Forwarding
+from ottla.server.api.dispatch import Route, Routes, Served
+from ottla.server.api.forwarding.forwarding import Forwarding
 from ottla.server.loop.later import Answer
+from ottla.server.quotas.client_quotas import ClientQuotas
 from ottla.wire.message import Request, Response
 
 # Called by connections of a node under test in place of the handlers: answers by itself, or calls the handler.
@@ -16,9 +19,10 @@ Intercept: TypeAlias = Callable[[Served, Request[Response], Context], Answer[Any
 
 
 class Dispatcher(NamedTuple):
-    route: Callable[[int, int], Route | None]  # by API key and version; None: not served here
+    routes: Routes
     forwarding: Forwarding | None  # to the active controller; None if requests are never forwarded
     intercept: Intercept | None = None
+    quotas: ClientQuotas | None = None  # of clients; None if they have none here
 
 
 def intercepted(

@@ -11,6 +11,9 @@ from ottla.server.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from ottla.server.api.context import Context
 from ottla.server.loop.later import Answer, Later, gather, settled
 
+# The error message of a group that is hidden from a client.
+HIDDEN_TEXT = "The group has a topic that the client is not authorized to describe."
+
 TopicT = TypeVar("TopicT")
 ResponseT = TypeVar("ResponseT")
 

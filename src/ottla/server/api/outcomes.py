@@ -10,7 +10,7 @@ from ottla.server.api import dispatch
 from ottla.server.api.api_table import SERVED_TO_CONTROLLERS
 from ottla.server.api.context import Context, Facades, Peer
 from ottla.server.api.refusals import Outcome
-from ottla.server.loop.later import FAILED, Answer, Large
+from ottla.server.loop.later import Answer, AnswerFailed, Large
 from ottla.server.quorum.not_controller import NotController
 from ottla.wire.message import Request, Response
 
@@ -20,7 +20,7 @@ _HERE = ("127.0.0.1", 0)
 
 
 async def outcome_of(answer: Answer[Outcome]) -> Outcome:
-    """Return the response, `NotController` or FAILED."""
+    """Return the response or `NotController`. Raises AnswerFailed."""
     found = await answer if isinstance(answer, Awaitable) else answer
     assert found is not None, "a request to the controller is answered"
     return found.response if isinstance(found, Large) else found
@@ -30,11 +30,12 @@ async def handle_as_controller(facades: Facades, request: Request[ResponseT]) ->
     """Handle a request of this node to itself as the active controller; return the response or `NotController`."""
     key = type(request).key
     version = SERVED_TO_CONTROLLERS[key][1]
-    route = dispatch.controller_route(key, version)
+    route = dispatch.CONTROLLER_ROUTES.find(key, version)
     assert route is not None, "the table has it"
     context = Context(facades, Peer("", _HERE, _HERE, controller=True))
     context.request_version = version
-    outcome = await outcome_of(route.endpoint.decide(request, context))
-    if outcome is FAILED:
-        raise ClientError(f"{type(request).name} failed")
+    try:
+        outcome = await outcome_of(route.endpoint.decide(request, context))
+    except AnswerFailed:
+        raise ClientError(f"{type(request).name} failed") from None
     return cast("ResponseT | NotController", outcome)  # the handler of the request made it

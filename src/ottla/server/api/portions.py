@@ -15,17 +15,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ottla.model.errors import ApiError
 from ottla.server.api.context import Context
-from ottla.server.loop.later import FAILED, Answer, Large, Sliced
+from ottla.server.loop.later import Answer, Large, Sliced
 from ottla.wire.message import Request, Response, Struct, fields
 
 RequestT = TypeVar("RequestT", bound=Request[Response])
 OutcomeT = TypeVar("OutcomeT", bound=Response | ApiError)
 StructT = TypeVar("StructT", bound=Struct)
 ItemT = TypeVar("ItemT")
+# The steps to the items in the request, and to their answers in the response.
+Paths: TypeAlias = tuple[list[str], list[str]]
 
 
 def _one(_: object) -> int:
@@ -48,22 +50,35 @@ def in_portions(
     portions: Portions, handler: Callable[[RequestT, Context], Answer[OutcomeT]]
 ) -> Callable[[RequestT, Context], Answer[OutcomeT]]:
     """Wrap a handler so that it can handle requests of any size."""
+    paths_in = dividing(portions)
+
+    @wraps(handler)
+    def handle(request: RequestT, context: Context) -> Answer[OutcomeT]:
+        paths = paths_in(request)
+        if paths is None:
+            return handler(request, context)
+        making = _handle_all(portions, *paths, handler, request, context, context.request_version)
+        return Sliced(making, changes=portions.changes)
+
+    return handle
+
+
+def dividing(portions: Portions) -> Callable[[Request[Response]], Paths | None]:
+    """Return a function that finds the paths along which a request is divided; it returns None for a request that is
+    handled at once.
+    """
     of = portions.of if isinstance(portions.of, tuple) else (portions.of,)
     into = portions.into if isinstance(portions.into, tuple) else (portions.into,)
     paths = [(asked.split("."), told.split(".")) for asked, told in zip(of, into, strict=True)]
 
-    @wraps(handler)
-    def handle(request: RequestT, context: Context) -> Answer[OutcomeT]:
+    def find(request: Request[Response]) -> Paths | None:
         for asked, told in paths:
             found = getattr(request, asked[0])
             if found:
-                if weight(found, asked[1:], portions) <= portions.items:
-                    break
-                making = _handle_all(portions, asked, told, handler, request, context, context.request_version)
-                return Sliced(making, changes=portions.changes)
-        return handler(request, context)
+                return (asked, told) if weight(found, asked[1:], portions) > portions.items else None
+        return None
 
-    return handle
+    return find
 
 
 def weight(found: Sequence[object], path: list[str], portions: Portions) -> int:
@@ -94,11 +109,13 @@ async def _handle_all(
             answer = answer.response
         assert answer is not None, "a request with many items is answered"
         # an error of the whole request
-        if answer is FAILED or isinstance(answer, ApiError) or getattr(answer, "error_code", False):
+        if isinstance(answer, ApiError) or getattr(answer, "error_code", False):
             return answer
         if whole is None:
             whole = answer
         else:
+            if getattr(answer, "throttle_time_ms", 0):  # a quota was used up by this portion
+                setattr(whole, "throttle_time_ms", getattr(answer, "throttle_time_ms"))  # noqa: B009, B010
             put_together(getattr(whole, told[0]), getattr(answer, told[0]), told[1:])
     assert whole is not None, "there are many items"
     return Large(whole)

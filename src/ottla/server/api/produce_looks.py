@@ -29,7 +29,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import CODEC_MASK, BatchHeader, check, check_client, read_header
 from ottla.replica.partition import Partition
 from ottla.server.api.context import Context
-from ottla.server.loop.later import FAILED, Later
+from ottla.server.loop.later import Later
 from ottla.server.txns.verdict import WITHOUT_ID, Verdict
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
@@ -151,7 +151,7 @@ class ProduceLooks:
         if config.contract is None:
             look(None)
         else:
-            self._context.inspector(each.partition, config.contract).then(self._surely(look))
+            self._context.inspector(each.partition, config.contract).then(self._surely(look), self.done.fail)
 
     def _turn_away(self, each: LookNeeded) -> None:
         if each.header.producer_id >= 0:
@@ -165,7 +165,7 @@ class ProduceLooks:
         alone = TopicData(name=each.topic.name, topic_id=each.topic.topic_id, partition_data=[each.data])
         settle = self._surely(partial(self._settle, each, alone, look))
         if each.header.is_transactional:
-            self._produce.admit(alone).then(settle)
+            self._produce.admit(alone).then(settle, self.done.fail)
         else:
             settle(WITHOUT_ID)
 
@@ -182,9 +182,6 @@ class ProduceLooks:
         """Wrap a step: if it raises, the produce fails, so that the client does not wait for an answer for ever."""
 
         def attempt(value: T) -> None:
-            if value is FAILED:
-                self.done.fail()
-                return
             try:
                 step(value)
             except Exception:

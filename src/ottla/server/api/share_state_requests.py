@@ -9,7 +9,9 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer, Later, gather
 from ottla.server.shares.share_states import StateCommand
@@ -20,6 +22,9 @@ ResultT = TypeVar("ResultT")
 ResponseT = TypeVar("ResponseT")
 TopicIdPartition = tuple[bytes, int]
 
+STATE_NEEDS = Needs(
+    (on_cluster(AclOperation.CLUSTER_ACTION),), mirror="topics.partitions > results.partitions", explained=True
+)
 STATE_PORTIONS = Portions("topics.partitions", "results.partitions", limits.ITEMS_PER_SLICE)
 
 

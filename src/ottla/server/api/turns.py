@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from typing import TypeVar, cast
 
 from ottla.server.api.context import Context
-from ottla.server.loop.later import FAILED, NO_ANSWER, Answer, Disconnect, Large, Later
+from ottla.server.loop.later import NO_ANSWER, Answer, Disconnect, Large, Later
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +26,7 @@ def hold_while(context: Context, answer: Coroutine[object, None, T]) -> asyncio.
     closed. For requests that were begun and wait for another node: Kafka's brokers take the next one afterwards, too.
     """
     task = context.runtime.loop.create_task(answer)
-    context.hold()
-    task.add_done_callback(lambda _: context.let_go())
+    context.hold_until(task)
     return task
 
 
@@ -39,10 +38,7 @@ def keep_turn(context: Context, awaited: Later[T], carry_out: Callable[[T], Answ
 
     def go_on(value: T) -> None:
         try:
-            if value is FAILED:
-                later.fail()
-            else:
-                _pass_on(carry_out(value), later)
+            _pass_on(carry_out(value), later)
         except Disconnect as reason:
             log.info("closing %s: %s", context.connection.remote_address, reason)
             later.fail()
@@ -50,10 +46,17 @@ def keep_turn(context: Context, awaited: Later[T], carry_out: Callable[[T], Answ
             log.exception("a request of %s that kept its turn failed", context.connection.remote_address)
             later.fail()
         finally:
-            context.turns_kept -= 1
-            context.let_go()
+            end_turn()
 
-    awaited.then(go_on)
+    def give_up() -> None:
+        later.fail()
+        end_turn()
+
+    def end_turn() -> None:
+        context.turns_kept -= 1
+        context.let_go()
+
+    awaited.then(go_on, give_up)
     return later
 
 
@@ -62,6 +65,6 @@ def _pass_on(answer: Answer[U], later: Later[U | Large[U]]) -> None:
         later.set(NO_ANSWER)
     elif isinstance(answer, Later):
         later.on_abandon = answer.abandon
-        answer.then(lambda response: None if later.done else later.set(response))
+        answer.then(lambda response: None if later.done else later.set(response), later.fail)
     else:
         later.set(cast("U | Large[U]", answer))  # nothing that keeps its turn is awaited

@@ -15,7 +15,7 @@ from ottla.model import limits
 from ottla.server.api.context import Context
 from ottla.server.api.portions import Portions, divided, put_together, weight
 from ottla.server.api.turns import keep_turn
-from ottla.server.loop.later import FAILED, Answer, Disconnect, Large, Later, gather
+from ottla.server.loop.later import Answer, Disconnect, Large, Later, gather
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
 TopicData = ProduceRequest.TopicProduceData
@@ -99,9 +99,12 @@ class _Wide:
             self.appended.fail()
         else:
             if awaited is None:
-                self._context.runtime.slices.soon(self.begin)
+                self._go_on()
             else:
-                awaited.then(lambda _: self._context.runtime.slices.soon(self.begin))
+                awaited.then(lambda _: self._go_on(), self._go_on)
+
+    def _go_on(self) -> None:
+        self._context.runtime.slices.soon(self.begin)
 
     def _append(self, some: list[TopicData]) -> Later[None] | None:
         """Append a portion; return None when that is done, or a `Later` if the portion itself keeps the turn and is
@@ -122,7 +125,7 @@ class _Wide:
             return None
         answered.on_abandon = answer.abandon
         if self._context.turns_kept == turns_kept:
-            answer.then(answered.set)
+            answer.then(answered.set, answered.fail)
             return None
         appended: Later[None] = Later()
 
@@ -130,17 +133,20 @@ class _Wide:
             answered.set(response)
             appended.set(None)
 
-        answer.then(settled)
+        def failed() -> None:
+            answered.fail()
+            appended.set(None)
+
+        answer.then(settled, failed)
         return appended
 
     def answer(self, _: None) -> Answer[ProduceResponse]:
         if self._request.acks == 0:
-            if self._failed or any(each.done and each.taken() is FAILED for each in self._answers):
+            if self._failed or any(each.failed for each in self._answers):
                 raise Disconnect("a produce with acks=0 failed")
             return None
-        whole: Later[Large[ProduceResponse]] = Later()
+        whole = gather(self._answers).map(_together)
         whole.on_abandon = self._abandon
-        gather(self._answers).then(lambda answers: whole.set(_together(answers)))
         return whole
 
     def _abandon(self) -> None:
@@ -149,8 +155,6 @@ class _Wide:
 
 
 def _together(answers: list[ProduceResponse]) -> Large[ProduceResponse]:
-    if any(each is FAILED for each in answers):
-        return FAILED  # type: ignore[no-any-return]  # it stands for an answer of any type
     whole = answers[0]
     endpoints = {each.node_id: each for answer in answers for each in answer.node_endpoints or ()}
     for more in answers[1:]:

@@ -116,7 +116,7 @@ class Host(Generic[ViewT]):
 
     def load_some(self) -> bool:
         """Load one slice; True when the machine is up to date and answers. Raises Cold before anything has changed."""
-        if self._put_off:
+        if self._put_off or self._reload_if_cut():
             return True
         if self._beginning is None:
             left = self._apply_some(limits.COORDINATOR_LOAD_RECORDS)
@@ -176,6 +176,7 @@ class Host(Generic[ViewT]):
 
     def submit(self, command: Command[ViewT, Entry, ReplyT], reply: Callable[[ReplyT | ApiError], None]) -> None:
         """Carry out a command; `reply` is called once, with the value or an ApiError."""
+        self._reload_if_cut()  # otherwise the command would be decided on records that are gone
         if not self.active:
             reply(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         else:
@@ -267,8 +268,7 @@ class Host(Generic[ViewT]):
 
     def _committed(self) -> bool:
         """Send the replies that the high watermark has passed; True if none waits any more."""
-        if self.partition.cuts != self._cuts:
-            self.reload("was cut")  # records that the machine has applied were truncated: a write or a sync failed
+        if self._reload_if_cut():
             return True
         self._runner.commit(self.partition.high_watermark)
         done = self._runner.committed_offset >= self._runner.next_offset
@@ -297,6 +297,17 @@ class Host(Generic[ViewT]):
             return True
         return False
 
+    def _reload_if_cut(self) -> bool:
+        """Load the machine anew if records that it has applied were truncated, because a write or a sync failed; True
+        if so.
+
+        Whoever truncates the log tells its waiters in a later turn of the loop, so every use of the machine asks first.
+        """
+        if self.partition.cuts == self._cuts:
+            return False
+        self.reload("was cut")
+        return True
+
     def reload(self, why: str) -> None:
         """Drop the machine, whose state differs from the journal, and load it anew."""
         log.warning("%s %s: its coordinator begins anew", self.partition.name, why)
@@ -323,6 +334,8 @@ class Host(Generic[ViewT]):
 
     def _wake(self) -> None:
         self._timer = self._timer_ms = None
+        if self._reload_if_cut():
+            return
         try:
             self._runner.wake(self._runtime.clocks.moment())
         except StorageError as error:

@@ -160,7 +160,7 @@ class Coordinators(Generic[ViewT]):
                 later.set(told)
             waiting.clear()
 
-        self._create_topic(self.topic).then(settle)
+        self._create_topic(self.topic).then(settle, lambda: settle(not_now))
         if waiting:
             self._loop.call_later(limits.INTERNAL_TOPIC_WAIT_MS / 1000, settle, not_now)
 
@@ -206,7 +206,8 @@ class Coordinators(Generic[ViewT]):
         try:
             return self.host_of(key).ask(command)
         except ApiError as error:
-            return settled(error)
+            # Its traceback refers to the callers, and so to the connection that asks.
+            return settled(error.with_traceback(None))
 
     def submit_to_all(self, command: Command[ViewT, Entry, object]) -> None:
         """Submit a command to every loaded machine. A machine that is not loaded reads the cluster's state after its

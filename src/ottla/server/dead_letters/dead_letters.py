@@ -3,6 +3,10 @@
 A record that a share group rejects, or that was delivered too often, is first appended to the group's dead-letter
 topic; it is archived only when that append is durable, as the topic's settings define it. After a crash in between, the
 letter may be written twice, but a record is never lost.
+
+The rights of whoever names a dead-letter topic are checked when it is named (`server/api/guard/letter_topics.py`). Each
+time letters are placed, it is checked again that they do not leave their tenant, and that no server keeps its own
+records in the topic. Letters that are refused count as not written.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from ottla.log.inspection import Placed
 from ottla.log.producers.producers import Origin
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import check_topic_name, is_internal
+from ottla.model.names import check_topic_name, is_reserved
 from ottla.model.settings.node import AUTO_CREATE_TOPICS_ENABLE
 from ottla.model.topic_settings import MAX_MESSAGE_BYTES
 from ottla.replica.partition import ACKS_ALL, Partition
@@ -40,6 +44,12 @@ class CreateTopic(Protocol):
         ...
 
 
+class Admit(Protocol):
+    def __call__(self, target: str, /, *sources: str) -> None:
+        """Raise ApiError if letters of these sources may not be written to the topic now."""
+        ...
+
+
 class DeadLetters:
     def __init__(
         self,
@@ -50,6 +60,7 @@ class DeadLetters:
         peers: PeerRequests,
         *,
         create_topic: CreateTopic,
+        admit: Admit,
     ) -> None:
         self._now_ms = runtime.now_ms
         self._configs = configs
@@ -59,6 +70,7 @@ class DeadLetters:
         self._looks = storage.looks
         self._metadata = metadata
         self._create_topic = create_topic
+        self._admit = admit
         self._remote = RemoteLetters(peers, storage.waiters.notify)
 
     def write(self, topic: str, group_id: str, source: Partition, dead: Iterable[Dead]) -> Later[ApiError | None]:
@@ -72,14 +84,14 @@ class DeadLetters:
             return Letters(source.topic, source.index, self._now_ms(), self.batch_bytes(topic, source.index))
 
         def place(batches: list[bytearray]) -> None:
-            stored.extend(self._durable(each) for each in self._place(topic, source, batches))
+            stored.extend(self._durable(each) for each in self._place(topic, source, batches, group_id))
 
         def placed(error: ApiError | None) -> None:
             if error is not None:
                 outcome.set(error)
                 return
             gather(stored).then(
-                lambda errors: outcome.set(next((error for error in errors if error is not None), None))
+                lambda errors: outcome.set(next((error for error in errors if error is not None), None)), outcome.fail
             )
 
         def ready(error: ApiError | None) -> None:
@@ -88,13 +100,13 @@ class DeadLetters:
             else:
                 ShareGroupLetters(source, group_id, dead, make, place, placed).go_on(self._looks)
 
-        self._ensure(topic, source).then(ready)
+        self._ensure(topic, source, group_id).then(ready, outcome.fail)
         return outcome
 
     def append(self, topic: str, source: Partition, batches: list[bytearray]) -> list[Placed]:
         """Append letters to the dead-letter topic of `source`; return where they are. Raises ApiError."""
         ensured = self._ensure(topic, source)
-        if not ensured.done:
+        if not ensured.done or ensured.failed:
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"The dead-letter topic {topic} is being made.")
         error = ensured.taken()
         if error is not None:
@@ -114,13 +126,18 @@ class DeadLetters:
         except (ApiError, StorageError):  # the append will raise the error
             return limits.DEAD_LETTER_BATCH_BYTES
 
-    def _ensure(self, topic: str, source: Partition) -> Later[ApiError | None]:
+    def _check(self, topic: str, source: Partition, group_id: str) -> None:
+        """Raise ApiError if the topic may not take letters of `source`. Those of a share group are the group's."""
+        if is_reserved(topic):
+            raise ApiError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is for the servers' own records, and takes no dead letters"
+            )
+        self._admit(topic, group_id, source.topic)
+
+    def _ensure(self, topic: str, source: Partition, group_id: str = "") -> Later[ApiError | None]:
         """Create the topic if it does not exist and auto-creation is allowed; set to None when it exists."""
         try:
-            if is_internal(topic):
-                raise ApiError(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own, and takes no dead letters"
-                )
+            self._check(topic, source, group_id)
             if topic in self._metadata.state.topics:
                 return settled(None)
             if not self._configs.broker[AUTO_CREATE_TOPICS_ENABLE]:
@@ -132,8 +149,9 @@ class DeadLetters:
         room = source.log.config.max_message_bytes + limits.DEAD_LETTER_PROVENANCE_BYTES
         return self._create_topic(topic, (MAX_MESSAGE_BYTES.name, str(room)))
 
-    def _place(self, topic: str, source: Partition, batches: list[bytearray]) -> list[Placed]:
+    def _place(self, topic: str, source: Partition, batches: list[bytearray], group_id: str = "") -> list[Placed]:
         """Append the batches to the partition for letters of `source`."""
+        self._check(topic, source, group_id)
         found = self._metadata.state.topics.get(topic)
         if found is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

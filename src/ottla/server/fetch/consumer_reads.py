@@ -33,12 +33,18 @@ from ottla.server.fetch.fetch_sessions import (
     asked_partitions,
     named,
 )
+from ottla.server.quotas.fetch_quota import FetchQuota
 from ottla.server.settings.configs import Configs
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 # Since this version consumers send their rack and may be directed to a follower.
 FIRST_VERSION_WITH_RACK = FetchRequest.since("rack_id")
-_NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+# Partitions with these errors are not read at all, and do not hasten the answer.
+_NOT_THERE = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 
 ConsumerFetch = Fetch[AskedPartition, PartitionData, FetchResponse]
 Found = tuple[AskedPartition, tuple[Partition | None, PartitionData]]
@@ -70,7 +76,9 @@ class ConsumerReads(FetchReads):
         "_by_key",
         "_consumers",
         "_missing",
+        "_quota",
         "_reachable",
+        "_readable",
         "_version",
         "asked",
         "is_crowded",
@@ -88,8 +96,12 @@ class ConsumerReads(FetchReads):
         by_id: bool,
         version: int,
         reachable: Reachable,
+        readable: Callable[[str], bool] | None = None,
+        quota: FetchQuota | None = None,
     ) -> None:
-        """`session` is that of an incremental fetch, None for a full one."""
+        """`session` is that of an incremental fetch, None for a full one. `readable` tells which topics may be read;
+        `quota` is None if no client has a quota.
+        """
         super().__init__(consumers.engine, by_id)
         self.request = request
         self.session = session
@@ -102,12 +114,29 @@ class ConsumerReads(FetchReads):
         self._consumers = consumers
         self._version = version
         self._reachable = reachable
+        self._quota = quota
+        self._readable = readable
         self._aborted_left = limits.ABORTED_PER_FETCH_MAX  # how many more aborted transactions the answer may have
         # partitions that did not exist at the first attempt
         self._missing: dict[AskedPartition, tuple[None, PartitionData]] = {}
         self._by_key: dict[Hashable, AskedPartition] = {}  # set while the request waits
 
     # --- attempts
+
+    def find(self, asked: AskedPartition) -> Partition:
+        if self._readable is not None:
+            self._check_readable(asked.topic, self._readable)
+        return super().find(asked)
+
+    def _check_readable(self, topic: str | bytes, readable: Callable[[str], bool]) -> None:
+        """Refuse a topic that the consumer may not read, whether its partition exists or not."""
+        if isinstance(topic, bytes):
+            found = self._consumers.state().topic_by_id.get(topic)
+            if found is None:
+                return
+            topic = found.name
+        if not readable(topic):
+            raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
     def to_read(self, fetch: ConsumerFetch, changed: Hashable | None) -> Sequence[AskedPartition]:
         self.urgent = False
@@ -185,10 +214,22 @@ class ConsumerReads(FetchReads):
     # --- the answer
 
     def respond(self, fetch: ConsumerFetch) -> FetchResponse:
+        if self._quota is not None and (throttled := self.throttled(fetch)) is not None:
+            return throttled
         found = self.all_found(fetch)
         response = self.tell(found)
         response.session_id = self.session_id(found)
         return response
+
+    def throttled(self, fetch: ConsumerFetch) -> FetchResponse | None:
+        """Return the answer without records to a consumer that is over its quota; the session does not change, so that
+        the next fetch gets everything. None if the consumer may have its answer.
+        """
+        throttle_ms = 0 if self._quota is None else self._quota.throttle_ms(fetch.size_bytes)
+        if not throttle_ms:
+            return None
+        session_id = 0 if self.session is None else self.session.key
+        return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id, responses=[])
 
     def all_found(self, fetch: ConsumerFetch) -> Collection[Found]:
         """Return existing partitions before missing ones; Kafka checks the ids of all topics before it looks at

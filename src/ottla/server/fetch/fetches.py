@@ -21,6 +21,7 @@ from ottla.server.fetch.spark_readers import EXECUTOR, Commit, SparkReaders
 from ottla.server.fetch.wide_fetch import WideFetch, is_wide
 from ottla.server.loop.later import Answer
 from ottla.server.loop.runtime import Runtime
+from ottla.server.quotas.fetch_quota import FetchQuota
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.storage import Storage
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
@@ -53,12 +54,20 @@ class Fetches:
         version: int,
         client_id: str,
         reachable: Reachable,
+        readable: Callable[[str], bool] | None = None,
+        client_quota: FetchQuota | None = None,
     ) -> Answer[FetchResponse]:
-        """Return the answer to a consumer; `session` is that of an incremental fetch, None for a full one."""
-        reads = ConsumerReads(self.consumers, request, session, by_id, version, reachable)
+        """Return the answer to a consumer; `session` is that of an incremental fetch, None for a full one.
+
+        `readable` tells whether the consumer may read a topic; None if it may read all. `client_quota` is None if
+        no client has a quota.
+        """
+        reads = ConsumerReads(self.consumers, request, session, by_id, version, reachable, readable, client_quota)
         if EXECUTOR in client_id:
             self.spark_readers.noted(client_id, reads.asked)
         max_bytes, min_bytes, wait_ms = request.max_bytes, request.min_bytes, request.max_wait_ms
+        if client_quota is not None:
+            max_bytes = min(max_bytes, client_quota.max_bytes)
         if is_wide(reads, self.engine.partitions):
             return WideFetch(self.engine, reads, max_bytes, min_bytes, wait_ms).answer_in(self._slices)
         return Fetch(self.engine, reads, max_bytes, min_bytes, wait_ms).answer()

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ottla.cluster.state import ClusterState
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.limits import SPARK_PARTITIONS_NOTED_MAX, SPARK_READERS_MAX
 from ottla.model.settings.own import OTTLA_SPARK_GROUPS_ENABLE
@@ -115,4 +115,6 @@ class SparkReaders:
                 query.changed = changed | query.changed
 
         positions = {partition: query.positions[partition] for partition in changed}
-        self._commit(query.group_id, positions, METADATA).then(settle)
+        self._commit(query.group_id, positions, METADATA).then(
+            settle, lambda: settle(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        )

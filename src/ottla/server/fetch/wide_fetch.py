@@ -67,6 +67,9 @@ class WideFetch(Fetch[AskedPartition, PartitionData, FetchResponse]):
 
     async def _respond_in(self, slices: Slices) -> FetchResponse:
         reads = self.reads
+        throttled = reads.throttled(self)
+        if throttled is not None:
+            return throttled
         found = list(reads.all_found(self))
         response = FetchResponse(responses=[])
         nodes: dict[int, FetchResponse.NodeEndpoint] = {}

@@ -42,11 +42,11 @@ class OutsideCommits:
                 return
             node_id = self._groups().coordinators.elsewhere(group_id)
             if node_id is None:
-                self._commit_here(group_id, known, metadata).then(outcome.set)
+                self._commit_here(group_id, known, metadata).then(outcome.set, outcome.fail)
             else:
-                self._commit_elsewhere(node_id, group_id, known, metadata).then(outcome.set)
+                self._commit_elsewhere(node_id, group_id, known, metadata).then(outcome.set, outcome.fail)
 
-        self._groups().coordinators.ensure_topic().then(ready)
+        self._groups().coordinators.ensure_topic().then(ready, outcome.fail)
         return outcome
 
     def _commit_here(self, group_id: str, positions: Positions, metadata: str) -> Later[ApiError | None]:

@@ -55,7 +55,10 @@ class ShareGroupStates:
             command = SharesNotInitialized if errors else SharesInitialized
             self._groups.submit(effect.group_id, command(effect.group_id, effect.partitions))
 
-        self.initialize(effect.group_id, effect.state_epoch, offsets).then(settled)
+        def failed() -> None:
+            self._groups.submit(effect.group_id, SharesNotInitialized(effect.group_id, effect.partitions))
+
+        self.initialize(effect.group_id, effect.state_epoch, offsets).then(settled, failed)
 
     def initialize(
         self, group_id: str, state_epoch: int, offsets: Mapping[bytes, Mapping[int, int]]
@@ -101,10 +104,10 @@ class ShareGroupStates:
             if len(asked) < len(named):
                 self._slices.soon(submit_some)
             else:
-                gather(asked).then(lambda values: outcomes.set(dict(zip(named, values, strict=True))))
+                gather(asked).then(lambda values: outcomes.set(dict(zip(named, values, strict=True))), outcomes.fail)
 
         if named:
-            self._shares.ensure_topic().then(ready)
+            self._shares.ensure_topic().then(ready, outcomes.fail)
         else:
             outcomes.set({})
         return outcomes

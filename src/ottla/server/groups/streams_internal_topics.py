@@ -9,7 +9,7 @@ from functools import partial
 from ottla.cluster.commands.create_topics import DEFAULT, NewTopic, TopicOutcome
 from ottla.groups.streams.internal_topics import CreateInternalTopics, InternalTopicsFailed
 from ottla.groups.view import GroupsView
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.loop.later import Later
@@ -40,7 +40,8 @@ class StreamsInternalTopics:
             NewTopic(topic.name, topic.partitions, topic.replication_factor or DEFAULT, configs=topic.configs)
             for topic in effect.topics
         )
-        self._create_topics(topics).then(partial(self._created, effect))
+        refused = [TopicOutcome(topic.name, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)) for topic in topics]
+        self._create_topics(topics).then(partial(self._created, effect), partial(self._created, effect, refused))
 
     def _created(self, effect: CreateInternalTopics, outcomes: list[TopicOutcome]) -> None:
         errors = {each.name: each.error for each in outcomes if each.error is not None}

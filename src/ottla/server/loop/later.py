@@ -1,9 +1,9 @@
 """Later: an answer that is not ready yet, lighter than a future.
 
 A handler that cannot answer at once returns a `Later`. The component that produces the answer (a waiter, the syncer)
-calls `set` exactly once, or `fail` if there will be no answer. The connection registers its callback with `then`; no
-event-loop turn lies between `set` and the reply's bytes. If the connection is lost first, it calls `abandon`, and the
-component that was to produce the answer drops it.
+calls `set` exactly once, or `fail` if there will be no answer. The connection registers its callbacks with `then`, one
+for either case; no event-loop turn lies between `set` and the reply's bytes. If the connection is lost first, it calls
+`abandon`, and the component that was to produce the answer drops it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,19 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 
-# The value that the callback of `then` gets, whatever its type, if there will be no response.
-FAILED: Any = object()
 # The value that the callback of `then` gets if the protocol defines no response (acks=0).
 NO_ANSWER: Any = object()
 
 
 class Disconnect(Exception):
     """Raised by a handler whose only possible answer is to close the connection (an error under acks=0, say)."""
+
+
+class AnswerFailed(Disconnect):
+    """Raised to a reader of a `Later` that failed; whoever called `fail` has logged the reason."""
+
+    def __init__(self) -> None:
+        super().__init__("there will be no answer")
 
 
 class Large(Generic[T_co]):
@@ -57,13 +62,16 @@ class Sliced(Generic[T_co]):
 
 
 class Later(Generic[T]):
-    __slots__ = ("_callback", "_value", "done", "on_abandon")
+    """`done` says that there is an answer or that there will be none, `failed` that there will be none."""
+
+    __slots__ = ("_callback", "_on_failure", "_value", "done", "failed", "on_abandon")
 
     def __init__(self) -> None:
-        self.done = False
+        self.done = self.failed = False
         self.on_abandon: Callable[[], None] | None = None
         self._value: T | None = None
         self._callback: Callable[[T], None] | None = None
+        self._on_failure: Callable[[], object] | None = None
 
     def set(self, value: T) -> None:
         assert not self.done, "an answer is given once"
@@ -76,36 +84,40 @@ class Later(Generic[T]):
     def fail(self) -> None:
         """Report that there will be no answer; the connection is closed."""
         if not self.done:
-            self.set(FAILED)
+            self.done = self.failed = True
+            if self._on_failure is not None:
+                self._on_failure()
 
-    def then(self, callback: Callable[[T], None]) -> None:
+    def then(self, callback: Callable[[T], None], failed: Callable[[], object]) -> None:
+        """Call `callback` with the value once it is set, or `failed` if there will be none."""
         assert self._callback is None, "one reader"
-        self._callback = callback
-        if self.done:
+        self._callback, self._on_failure = callback, failed
+        if self.failed:
+            failed()
+        elif self.done:
             value, self._value = self._value, None
             callback(value)  # type: ignore[arg-type]  # set() stored a T
 
     def taken(self) -> T:
-        """Return the value of a `Later` that is done and has no callback."""
+        """Return the value of a `Later` that is done and has no callback. Raises AnswerFailed."""
         assert self.done and self._callback is None, "not there yet, or already read"
+        if self.failed:
+            raise AnswerFailed
         value, self._value = self._value, None
         return value  # type: ignore[return-value]  # set() stored a T
 
     def soonest(self) -> T | Later[T]:
         """Return the value itself if it is known, so that the caller can answer at once; else return this `Later`."""
-        return self.taken() if self.done and self._value is not FAILED else self
+        return self.taken() if self.done and not self.failed else self
 
     def map(self, convert: Callable[[T], U]) -> Later[U]:
-        """Return a `Later` for the converted value, which fails if `convert` raises; abandoning it abandons
-        this one.
+        """Return a `Later` for the converted value, which fails if this one fails or `convert` raises; abandoning it
+        abandons this one.
         """
         made: Later[U] = Later()
         made.on_abandon = self.abandon
 
         def make(value: T) -> None:
-            if value is FAILED:
-                made.fail()
-                return
             try:
                 converted = convert(value)
             except Exception:
@@ -116,13 +128,16 @@ class Later(Generic[T]):
             else:
                 made.set(converted)
 
-        self.then(make)
+        self.then(make, made.fail)
         return made
 
     def __await__(self) -> Generator[object, None, T]:
-        """Await the value, in handlers that ask several coordinators one after the other."""
+        """Await the value, in handlers that ask several coordinators one after the other. Raises AnswerFailed."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.then(lambda value: None if future.done() else future.set_result(value))
+        self.then(
+            lambda value: None if future.done() else future.set_result(value),
+            lambda: None if future.done() else future.set_exception(AnswerFailed()),
+        )
         return future.__await__()
 
     def abandon(self) -> None:
@@ -139,22 +154,33 @@ def settled(value: T) -> Later[T]:
 
 
 def gather(answers: Sequence[Later[T]]) -> Later[list[T]]:
-    """Return a `Later` for the list of all values, in the order of `answers`, which is set with the last of them."""
+    """Return a `Later` for the list of all values, in the order of `answers`, which is set with the last of them; it
+    fails then if one of them failed.
+    """
     gathered: Later[list[T]] = Later()
-    values: list[T] = [FAILED] * len(answers)  # each is replaced
+    values: dict[int, T] = {}
     missing = len(answers)
 
     def settle(position: int, value: T) -> None:
-        nonlocal missing
         values[position] = value
+        count_down()
+
+    def count_down() -> None:
+        nonlocal missing
         missing -= 1
-        if missing == 0 and not gathered.done:
-            gathered.set(values)
+        if missing == 0:
+            finish()
+
+    def finish() -> None:
+        if len(values) < len(answers):
+            gathered.fail()
+        else:
+            gathered.set([values[position] for position in range(len(answers))])
 
     for position, answer in enumerate(answers):
-        answer.then(partial(settle, position))
+        answer.then(partial(settle, position), count_down)
     if not answers:
-        gathered.set([])
+        finish()
     return gathered
 
 

@@ -38,14 +38,16 @@ class _Wish(NamedTuple):
 
 
 class RequestMemory:
-    __slots__ = ("_favoured", "holders", "limit_bytes", "used_bytes", "waiting")
+    __slots__ = ("_favoured", "_on_spent", "holders", "limit_bytes", "used_bytes", "waiting")
 
     @classmethod
     def of(cls, settings: Config) -> RequestMemory:
         queued_bytes = settings[QUEUED_MAX_REQUEST_BYTES]
         return cls(queued_bytes if queued_bytes > 0 else limits.QUEUED_REQUEST_BYTES_MAX)
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, on_spent: Callable[[Holder], None] | None = None) -> None:
+        """`on_spent` is called with a holder that has to wait, and may make other holders release their memory."""
+        self._on_spent = on_spent
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self.holders: dict[Holder, None] = {}
@@ -79,7 +81,15 @@ class RequestMemory:
         if is_first:  # if other holders wait already, all holders were asked to shrink before
             for each in tuple(self.holders):
                 each.shrink()
+        if self._on_spent is not None and not self._has(size_bytes):
+            self._on_spent(holder)
         self._hand_out()
+
+    def take_over(self, size_bytes: int, holder: Holder) -> None:
+        """Count memory that `holder` has already, from another budget."""
+        if size_bytes:
+            self.used_bytes += size_bytes
+            self.holders[holder] = None
 
     def forget(self, holder: Holder) -> None:
         """Remove `holder` from the queue."""

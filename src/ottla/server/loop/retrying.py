@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from ottla.server.loop.later import FAILED, Later
+from ottla.server.loop.later import Later
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -42,17 +42,14 @@ def repeating(ask: Callable[[], Later[T]], wait_after: Callable[[T], Later[U | N
     outcome: Later[T | U] = Later()
 
     def attempt() -> None:
-        ask().then(answered)
+        ask().then(answered, outcome.fail)
 
     def answered(answer: T) -> None:
-        if answer is FAILED:
-            outcome.fail()
-            return
         wait = wait_after(answer)
         if wait is None:
             outcome.set(answer)
         else:
-            wait.then(waited)
+            wait.then(waited, outcome.fail)
 
     def waited(answer: U | None) -> None:
         if answer is None:

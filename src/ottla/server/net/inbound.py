@@ -155,6 +155,19 @@ class InboundBuffer:
             self.start = self.end = 0
             self.release()
 
+    def move_to(self, memory: RequestMemory) -> None:
+        """Count the memory of this buffer in another budget from now on."""
+        reserved = self._reserved
+        self.release()
+        self._memory, self._reserved = memory, reserved
+        memory.take_over(reserved, self)
+
+    def drop(self) -> None:
+        """Give the buffer back, because nothing more will be read."""
+        self._use(bytearray())
+        self.start = self.end = 0
+        self.release()
+
     def release(self) -> None:
         reserved, self._reserved = self._reserved, 0
         if reserved:

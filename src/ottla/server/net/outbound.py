@@ -40,6 +40,10 @@ class Outbound:
                 self.held_bytes += len(part)
         return parts
 
+    def clear(self) -> None:
+        """Drop what will not be sent any more."""
+        self.queue.clear()
+
     def flush(self, sock: Socket, warmed: bool = False) -> bool:
         """Send as much as the socket takes and one turn allows; return True when nothing is left.
 
@@ -79,12 +83,16 @@ class Outbound:
             raise Cold(part.file, part.position, step_bytes)
         sent = part.file.send(sock, part.position, step_bytes)
         if sent == 0:
-            raise _too_short(part)
+            raise too_short(part)
+        self._advance(part, sent)
+        return sent
+
+    def _advance(self, part: FileSlice, sent: int) -> None:
+        """Note that the first `sent` bytes of the file range at the head were sent."""
         if sent < part.size_bytes:
             self.queue[0] = FileSlice(part.file, part.position + sent, part.size_bytes - sent)
         else:
             self.queue.popleft()
-        return sent
 
     def _run(self, warmed: bool) -> list[Buffer]:
         """Return the bytes at the head of the queue, with small file slices read, up to one that is cold."""
@@ -101,7 +109,7 @@ class Outbound:
                     break
                 data = part.read()
                 if len(data) < part.size_bytes:
-                    raise _too_short(part)
+                    raise too_short(part)
                 queue[at] = part = data
                 self.held_bytes += len(data)
             run.append(part)
@@ -126,5 +134,5 @@ class Outbound:
                 return
 
 
-def _too_short(part: FileSlice) -> ConnectionError:
+def too_short(part: FileSlice) -> ConnectionError:
     return ConnectionError(f"{part.file.path} ended before the range that was promised")

@@ -1,24 +1,138 @@
-"""ReplySlot: the place of one reply in the order of a connection's replies."""
+"""ReplySlot: the place of one reply in the order of a connection's replies, and the making of a reply that waits.
+
+The component that makes an answer may keep its slot for long. So a slot that needs no answer any more does not refer to
+its connection, nor to the work for the answer: both are freed without the garbage collector.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator
+from typing import Protocol, TypeAlias
 
 from ottla.server.api.dispatch import Part, Route
-from ottla.server.api.forwarded_answer import Forwarded
-from ottla.server.loop.later import Large
+from ottla.server.api.forwarding.forwarded_answer import Forwarded
+from ottla.server.loop.later import NO_ANSWER, Disconnect, Large, Later, Sliced
+from ottla.server.loop.runtime import Runtime
 from ottla.wire.message import Response
 
-# What an answer that waits is set to; FAILED and NO_ANSWER, too.
+log = logging.getLogger(__name__)
+
+# What an answer that waits is set to; NO_ANSWER, too.
 Reply: TypeAlias = Response | Large[Response] | Forwarded
 
 
-class ReplySlot:
-    __slots__ = ("correlation_id", "give_up", "parts", "route")
+class SlotOwner(Protocol):
+    """The connection that a slot belongs to."""
 
-    def __init__(self, route: Route, correlation_id: int) -> None:
+    runtime: Runtime
+
+    def fill(self, slot: ReplySlot, parts: list[Part]) -> None:
+        """Store a reply in its slot; it is sent when those before it are."""
+
+    def keep_turn(self, task: asyncio.Future[Reply]) -> None:
+        """Handle no other request until `task` is done."""
+
+    def encoding(self, steps: Generator[None, None, list[Part]]) -> Awaitable[list[Part]]:
+        """Return the parts of a large answer, which are made in slices."""
+
+    def fail(self, error: BaseException) -> None:
+        """Close the connection because a request failed."""
+
+    def close(self) -> None: ...
+
+
+class ReplySlot:
+    __slots__ = ("_owner", "correlation_id", "give_up", "parts", "route")
+
+    def __init__(self, route: Route, correlation_id: int, owner: SlotOwner) -> None:
+        self._owner: SlotOwner | None = owner
         self.route = route
         self.correlation_id = correlation_id
         self.parts: list[Part] | None = None
         self.give_up: Callable[[], object] | None = None  # stops the work for a reply that nobody needs any more
+
+    def wait_for(self, answer: Large[Response] | Later[Reply] | Awaitable[Reply]) -> None:
+        """Fill this slot with the reply when the answer is known."""
+        assert self._owner is not None, "its connection is open"
+        if isinstance(answer, Later):
+            self.give_up = answer.abandon
+            answer.then(self.answered, self.failed)
+            return
+        if isinstance(answer, Large):
+            self._encode(answer, self._owner)
+            return
+        if isinstance(answer, Sliced):
+            task = self._owner.runtime.slices.begin(answer.making)
+            self.give_up = None if answer.changes else task.cancel
+            self._owner.keep_turn(task)
+        else:
+            task = asyncio.ensure_future(answer, loop=self._owner.runtime.loop)
+            self.give_up = task.cancel
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Future[Reply]) -> None:
+        if task.cancelled():
+            self.failed()
+        elif (error := task.exception()) is None:
+            self.answered(task.result())
+        elif self._owner is not None:
+            self._owner.fail(error)
+        elif not isinstance(error, Disconnect):
+            log.error("a request of a client that has left failed", exc_info=error)
+
+    def answered(self, response: Reply) -> None:
+        owner = self._owner
+        if owner is None:
+            return
+        if isinstance(response, Large):
+            self._encode(response, owner)
+        else:
+            self._write(lambda: self._parts_of(response), owner)
+
+    def _encode(self, answer: Large[Response], owner: SlotOwner) -> None:
+        making = owner.encoding(self.route.reply_in_steps(answer.response, self.correlation_id))
+        task = asyncio.ensure_future(making, loop=owner.runtime.loop)
+        self.give_up = task.cancel
+        task.add_done_callback(self._encoded)
+
+    def _encoded(self, task: asyncio.Future[list[Part]]) -> None:
+        if self._owner is not None and not task.cancelled():
+            self._write(task.result, self._owner)
+
+    def _write(self, made: Callable[[], list[Part]], owner: SlotOwner) -> None:
+        try:
+            parts = made()
+        except Exception:
+            # The caller that set the answer (a producer's append, say) must not get this exception.
+            log.exception("an answer (%s) could not be written", self.route.endpoint.name)
+            owner.close()
+        else:
+            owner.fill(self, parts)
+
+    def failed(self) -> None:
+        if self._owner is not None:
+            self._owner.close()
+
+    def leave(self) -> None:
+        """Let go of the connection and of the work for the reply."""
+        self._owner = self.give_up = None
+
+    def _parts_of(self, response: Response | Forwarded) -> list[Part]:
+        """Return the reply as it is sent."""
+        if response is NO_ANSWER:
+            return []
+        if isinstance(response, Forwarded):
+            return [response.frame()]
+        return self.route.reply(response, self.correlation_id)
+
+
+def emptied(slots: deque[ReplySlot]) -> list[Callable[[], object]]:
+    """Empty the slots of a connection; return what stops the work for their replies."""
+    stops = [slot.give_up for slot in slots if slot.give_up is not None]
+    for slot in slots:
+        slot.leave()
+    slots.clear()
+    return stops

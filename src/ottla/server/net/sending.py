@@ -25,10 +25,11 @@ class AnswerSending:
         sock: Socket,
         loop: asyncio.AbstractEventLoop,
         cold: ColdReads,
+        outbound: Outbound,
         progress: Callable[[bool], None],
         lost: Callable[[Exception], None],
     ) -> None:
-        self.outbound = Outbound()
+        self.outbound = outbound
         self.blocked = False
         self._sock = sock
         self._loop = loop
@@ -81,4 +82,9 @@ class AnswerSending:
         """Stop, because the socket is about to be closed."""
         self._closed = True
         self._watch(False)
-        self.outbound.queue.clear()
+        self.outbound.clear()
+        self._progress = self._lost = _ignore  # they refer to the connection, which refers to this
+
+
+def _ignore(_: object) -> None:
+    pass

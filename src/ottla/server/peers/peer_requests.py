@@ -17,7 +17,7 @@ from ottla.client.errors import ClientError
 from ottla.cluster.state import ClusterState
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.loop.later import FAILED, Later
+from ottla.server.loop.later import Later, settled
 from ottla.server.peers.peers import Peers, broker_address
 from ottla.wire.message import Request, Response
 
@@ -29,6 +29,7 @@ ItemT = TypeVar("ItemT")
 QuestionT = TypeVar("QuestionT")
 ResponseT = TypeVar("ResponseT", bound=Response)
 AnswerT = TypeVar("AnswerT")
+_BUG = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
 _LEFT_OUT = ApiError(ErrorCode.NETWORK_EXCEPTION, "the answer leaves this out")
 
 
@@ -89,8 +90,8 @@ class Outbox(Generic[KeyT, ItemT]):
     """A queue per key (a node, say), with one request per key under way; items that arrive meanwhile go with the next
     request.
 
-    `send(key, items)` sets its answer when all items are handled. Items with the same `identity` go in separate
-    requests, one after the other.
+    `send(key, items)` sets its answer when all items are handled; if it raises, the items of that request are dropped.
+    Items with the same `identity` go in separate requests, one after the other.
     """
 
     def __init__(
@@ -129,7 +130,13 @@ class Outbox(Generic[KeyT, ItemT]):
                 left.append(item)
         left.extend(queue)
         self._queues[key] = left
-        self._send(key, list(batch.values())).then(lambda _: self._next(key))
+        try:
+            sent = self._send(key, list(batch.values()))
+        except Exception:  # a bug: the items that wait for the next request must not wait for ever
+            log.exception("a request to another node could not be made")
+            asyncio.get_running_loop().call_soon(self._next, key)
+        else:
+            sent.then(lambda _: self._next(key), lambda: self._next(key))
 
 
 class _Asked(NamedTuple, Generic[QuestionT, AnswerT]):
@@ -178,17 +185,30 @@ class PeerQuestions(ABC, Generic[KeyT, QuestionT, ResponseT, AnswerT]):
         return later
 
     def _send(self, key: KeyT, items: list[_Asked[QuestionT, AnswerT]]) -> Later[None]:
-        request = self.request(key, [each.question for each in items])
+        try:
+            request = self.request(key, [each.question for each in items])
+        except Exception:  # a bug: the callers must not wait for ever
+            log.exception("a request to another node could not be made")
+            for question, later in items:
+                give(later, self.refused(question, _BUG))
+            return settled(None)
 
         def settle(response: ResponseT | ApiError) -> None:
-            answers = response if isinstance(response, ApiError) else self.answers(key, response)
+            answers = response if isinstance(response, ApiError) else self._read(key, response)
             for question, later in items:
                 if isinstance(answers, ApiError):
                     answer = self.refused(question, answers)
+                elif (identity := self.identity(question)) in answers:
+                    answer = answers[identity]
                 else:
-                    answer = answers.get(self.identity(question), FAILED)
-                    if answer is FAILED:
-                        answer = self.refused(question, _LEFT_OUT)
+                    answer = self.refused(question, _LEFT_OUT)
                 give(later, answer)
 
         return self._requests.ask(self.node_of(key), request, self.purpose).map(settle)
+
+    def _read(self, key: KeyT, response: ResponseT) -> Mapping[Hashable, AnswerT] | ApiError:
+        try:
+            return self.answers(key, response)
+        except Exception:  # a bug, here or of the other node: the callers must not wait for ever
+            log.exception("an answer of another node could not be read")
+            return _BUG

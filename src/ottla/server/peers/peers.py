@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from ottla.client.address import Address
@@ -23,6 +24,7 @@ from ottla.wire.message import Request, Response
 
 if TYPE_CHECKING:
     from ottla.client.connection import Connection
+    from ottla.client.security.security import Security
 
 R = TypeVar("R", bound=Response)
 OnLost = Callable[[], None]
@@ -37,10 +39,19 @@ class Reach(enum.Enum):
 
 
 class Peers:
-    """`client_id` is the client id that other nodes see, followed by the purpose."""
+    """`client_id` is the client id that other nodes see, followed by the purpose. `security` returns how connections
+    are secured now; None: they are plain.
+    """
 
-    def __init__(self, client_id: str, *, connect_timeout_ms: int = limits.PEER_CONNECT_MS) -> None:
+    def __init__(
+        self,
+        client_id: str,
+        *,
+        security: Callable[[], Security | None] = lambda: None,
+        connect_timeout_ms: int = limits.PEER_CONNECT_MS,
+    ) -> None:
         self._client_id = client_id
+        self._security = security
         self._connect_timeout_ms = connect_timeout_ms
         self._links: dict[tuple[str, Address], _Link] = {}
         self._listeners: dict[Address, dict[object, OnLost]] = {}
@@ -96,7 +107,8 @@ class Peers:
         if link is None:
             if len(self._links) >= limits.PEER_LINKS_MAX:
                 self._drop_one()
-            link = _Link(address, f"{self._client_id}-{purpose}", self._connect_timeout_ms, self._lost, self._names)
+            client_id = f"{self._client_id}-{purpose}"
+            link = _Link(address, client_id, self._security, self._connect_timeout_ms, self._lost, self._names)
             self._links[purpose, address] = link
         return link
 
@@ -159,12 +171,14 @@ class _Link:
         self,
         address: Address,
         client_id: str,
+        security: Callable[[], Security | None],
         connect_timeout_ms: int,
         on_lost: Callable[[Address], None],
         names: _Names,
     ) -> None:
         self._address = address
         self._client_id = client_id
+        self._security = security
         self._connect_timeout_ms = connect_timeout_ms
         self._on_lost = on_lost
         self._names = names
@@ -215,6 +229,7 @@ class _Link:
             client_id=self._client_id,
             connect_timeout_ms=self._connect_timeout_ms,
             on_lost=lambda: self._on_lost(self._address),
+            security=self._security(),
         )
 
     def _connected(self, task: asyncio.Task[Connection]) -> None:
@@ -267,3 +282,15 @@ def broker_address(state: ClusterState, broker_id: int, listener: str) -> Addres
     if broker is None:
         return None
     return next((Address(each.host, each.port) for each in broker.endpoints if each.name == listener), None)
+
+
+def bootstrap_addresses(state: ClusterState, listener: str, own_id: int) -> list[Address]:
+    """Return where a client of this node enters the cluster: this node's own listener of this name if it is a broker,
+    else those of some registered brokers, unfenced ones first.
+    """
+    own = broker_address(state, own_id, listener)
+    if own is not None:
+        return [own]
+    brokers = sorted(state.brokers.values(), key=lambda broker: (broker.fenced, broker.id))
+    found = (broker_address(state, broker.id, listener) for broker in brokers)
+    return list(islice(filter(None, found), limits.BOOTSTRAP_BROKERS_MAX))

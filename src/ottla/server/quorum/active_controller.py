@@ -74,6 +74,7 @@ class ActiveController:
         self._configs = configs
         self._bootstrap = bootstrap
         self._now_ms = quorum.clock_ms
+        self._time_of_day_ms = runtime.now_ms
         self._runner: _Runner | None = None
         self._jobs: deque[_Job] = deque()  # the first job is under way
         self._is_waking = False  # whether a job for due timers is among them
@@ -223,6 +224,7 @@ class ActiveController:
             self._rng,
             lambda: self._quorum.end_offset,
             quorum=self._quorum,
+            time_of_day_ms=self._time_of_day_ms,
         )
         machine = ClusterMachine(view)
         runner: _Runner = SteppedRunner(
@@ -235,7 +237,7 @@ class ActiveController:
         self._view, self._runner = view, runner
         if shares:
             self._metadata.share(self._take_changes)
-        self.submit(Activate(self._bootstrap)).then(self._activated)
+        self.submit(Activate(self._bootstrap)).then(self._activated, lambda: self._activated(None))
 
     def _split(self) -> None:
         """Stop sharing the committed state, because records appended from now on are not committed at once."""
@@ -312,7 +314,7 @@ class ActiveController:
             self._timer = self._loop.call_later(delay_ms / 1000, self._wake)
 
     def _moment(self) -> Moment:
-        """Return the current time: the metadata contains no times of day, so one steady clock is enough."""
+        """Return the current time by a steady clock. The few commands that store times of day ask their view."""
         now_ms = self._now_ms()
         return Moment(now_ms, now_ms)
 

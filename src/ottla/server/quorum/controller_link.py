@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ottla.client.address import Address
 from ottla.client.errors import ClientError, NotConnected, RequestTimedOut
@@ -31,6 +31,10 @@ class HandleHere(Protocol):
     def __call__(self, request: Request[ResponseT], /) -> Awaitable[ResponseT | NotController]:
         """Handle a request of this node as its own controller; raise ClientError if that failed."""
         ...
+
+
+# Sends a request to the node at an address within some milliseconds.
+Send: TypeAlias = Callable[[Peers, Address, int], Awaitable[ResponseT | NotController]]
 
 
 class HasErrorCode(Protocol):
@@ -74,8 +78,11 @@ class ControllerLink:
         *,
         errors: Callable[[ResponseT], Iterable[int]],
         timeout_ms: int = limits.CONTROLLER_ANSWER_MS,
+        send: Send[ResponseT] | None = None,
     ) -> ResponseT:
         """Return the response of the active controller; raise `RequestTimedOut` if there was none in time.
+
+        `send` sends the request to another node, if it is not sent as it is.
 
         `errors` lists the error codes of a response (often `error_of_whole`): if NOT_CONTROLLER is among them, the next
         controller is asked. The caller handles all other errors.
@@ -86,6 +93,8 @@ class ControllerLink:
             return await within(left_ms, self._handle_here(request), f"{name} was not committed in time")
 
         async def there(address: Address, left_ms: int) -> ResponseT | NotController:
+            if send is not None:
+                return await send(self._peers, address, left_ms)
             response = await self._peers.ask(address, request, timeout_ms=left_ms, purpose="controller", patient=False)
             return NotController() if ErrorCode.NOT_CONTROLLER in errors(response) else response
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
 from ottla.cluster.state import ClusterState
+from ottla.model import limits
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from ottla.model.names import AUDIT_TOPIC, CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from ottla.model.setting import Setting
 from ottla.model.settings.groups import (
     OFFSETS_TOPIC_NUM_PARTITIONS,
@@ -35,6 +36,7 @@ from ottla.model.topic_settings import (
     CLEANUP_POLICY,
     COMPRESSION_TYPE,
     MIN_INSYNC_REPLICAS,
+    RETENTION_BYTES,
     RETENTION_MS,
     SEGMENT_BYTES,
     UNCLEAN_LEADER_ELECTION_ENABLE,
@@ -116,4 +118,21 @@ def new_topic(name: str, settings: Config, brokers: int) -> NewTopic:
                 (RETENTION_MS.name, "-1"),
             ),
         )
+    if name == AUDIT_TOPIC:
+        return _audit_topic(settings)
     return NewTopic(name, settings[NUM_PARTITIONS], settings[DEFAULT_REPLICATION_FACTOR])
+
+
+def _audit_topic(settings: Config) -> NewTopic:
+    """Return the topic of the audit log, with one partition: its bounds are those of the topic, and it is in order."""
+    return NewTopic(
+        AUDIT_TOPIC,
+        1,
+        settings[DEFAULT_REPLICATION_FACTOR],
+        configs=(
+            (CLEANUP_POLICY.name, "delete"),
+            (RETENTION_MS.name, str(limits.AUDIT_RETENTION_MS)),
+            (RETENTION_BYTES.name, str(limits.AUDIT_RETENTION_BYTES)),
+            (SEGMENT_BYTES.name, str(limits.AUDIT_SEGMENT_BYTES)),
+        ),
+    )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ottla.client.connection import Address, Connection
 from ottla.client.errors import ClientError
+from ottla.client.security.security import Security
 from ottla.log.files.checkpoint import read_meta_properties
 from ottla.log.files.disk import Disk, StorageError
 from ottla.model.ids import BitSource, random_uuid, uuid_text
@@ -26,6 +27,7 @@ from ottla.model.settings.controller import (
 from ottla.model.settings.own import OTTLA_CLUSTER_ID
 from ottla.raft.voters import Voter, VoterSet
 from ottla.server.quorum.settings import bootstrap_servers, is_only_bootstrap, own_endpoints
+from ottla.server.security.peer_security import towards_controllers
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.formatting import format_directories, initial_levels
@@ -45,7 +47,8 @@ async def cluster_to_join(configs: Configs, make_disk: Callable[[str], Disk]) ->
     disks = {path: make_disk(path) for path in configs.log_dirs()}
     if not _is_without_cluster(configs, disks) or is_only_bootstrap(configs.broker):
         return None
-    return await _ask([Address(server.host, server.port) for server in bootstrap_servers(configs.broker)])
+    addresses = [Address(server.host, server.port) for server in bootstrap_servers(configs.broker)]
+    return await _ask(addresses, towards_controllers(configs.node))
 
 
 def begin_cluster(configs: Configs, directories: Sequence[DataDirectory], now_ms: int, rng: BitSource) -> None:
@@ -95,12 +98,12 @@ def _is_formatted(disk: Disk) -> bool:
         return False  # unknown; opening the directory reports the error
 
 
-async def _ask(addresses: Sequence[Address]) -> str:
+async def _ask(addresses: Sequence[Address], security: Security | None) -> str:
     told = False
     while True:
         for address in addresses:
             try:
-                return await _cluster_of(address)
+                return await _cluster_of(address, security)
             except ClientError as error:
                 if not told:
                     log.warning(
@@ -112,8 +115,8 @@ async def _ask(addresses: Sequence[Address]) -> str:
         await asyncio.sleep(JOIN_RETRY_MS / 1000)
 
 
-async def _cluster_of(address: Address) -> str:
-    connection = await Connection.open(address, connect_timeout_ms=PEER_CONNECT_MS)
+async def _cluster_of(address: Address, security: Security | None) -> str:
+    connection = await Connection.open(address, connect_timeout_ms=PEER_CONNECT_MS, security=security)
     try:
         request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS)
         answer = await connection.request(request)

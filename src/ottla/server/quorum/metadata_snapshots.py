@@ -58,7 +58,8 @@ class MetadataSnapshots:
         if self._writing is not None or not metadata.is_settled:
             return
         state, offset, epoch = metadata.state, metadata.end_offset, metadata.last_epoch
-        is_small = state.partition_count <= limits.SNAPSHOT_AT_ONCE_PARTITIONS
+        secured = len(state.acls) + len(state.scram) + len(state.tokens) + len(state.quotas)
+        is_small = state.partition_count + secured <= limits.SNAPSHOT_AT_ONCE_PARTITIONS
         entries = list(snapshot(state)) if is_small else snapshot(state.copy())
         if is_small and self._quorum.is_in_place:
             self._write_at_once(entries, offset, epoch)

@@ -79,7 +79,9 @@ class ProducerIds:
             if self._now.size and self._quorum.is_alone:
                 self._fetching = False
                 return
-            self._controller.submit(AllocateProducerIds(broker.id, broker.epoch)).then(self._settle)
+            self._controller.submit(AllocateProducerIds(broker.id, broker.epoch)).then(
+                self._settle, lambda: self._settle(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))
+            )
         else:
             self._tasks.spawn(self._fetch(AllocateProducerIdsRequest(broker_id=broker.id, broker_epoch=broker.epoch)))
 

@@ -6,7 +6,7 @@ returns; every other node registers with the active controller (see `server/quor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -46,7 +46,12 @@ from ottla.server.quorum.metadata_snapshots import MetadataSnapshots
 from ottla.server.quorum.producer_ids import ProducerIds
 from ottla.server.quorum.quorum import Quorum
 from ottla.server.settings.configs import Configs
-from ottla.server.settings.endpoints import broker_endpoints, controller_endpoints, inter_broker_listener
+from ottla.server.settings.endpoints import (
+    broker_endpoints,
+    controller_endpoints,
+    inter_broker_listener,
+    registered_endpoints,
+)
 from ottla.server.storage.directories import DataDirectory, cordoned
 from ottla.server.storage.identity import BOOTSTRAP, identify
 from ottla.server.storage.partitions import Partitions
@@ -164,11 +169,18 @@ class QuorumMember:
     def _new_topic(self, name: str) -> NewTopic:
         return new_topic(name, self._configs.broker, brokers_expected(self.quorum, self.metadata.state))
 
-    def lifecycle(self, partitions: Partitions, broker: Broker) -> Lifecycle:
-        """Return the object that registers this node as `broker`, which holds `partitions`, and sends its
+    def listens_on(self, ports: Mapping[str, int]) -> None:
+        """Fill in the ports that the system chose, by listener name; must be called before this node registers."""
+        self.registration = self.registration._replace(
+            endpoints=registered_endpoints(self.registration.endpoints, ports)
+        )
+        self.broker = self.broker._replace(endpoints=registered_endpoints(self.broker.endpoints, ports))
+
+    def lifecycle(self, partitions: Partitions) -> Lifecycle:
+        """Return the object that registers this node as a broker, which holds `partitions`, and sends its
         heartbeats.
         """
-        return Lifecycle(self._loop, self._configs, partitions, self.quorum, self.metadata, self.link, broker)
+        return Lifecycle(self._loop, self._configs, partitions, self.quorum, self.metadata, self.link, self.broker)
 
     async def register_controller(self) -> None:
         """Register this controller; return when this node's own metadata shows it."""

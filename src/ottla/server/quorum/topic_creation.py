@@ -11,7 +11,7 @@ from ottla.client.errors import ClientError, error_code
 from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.loop.later import FAILED, Later
+from ottla.server.loop.later import Later
 from ottla.server.loop.tasks import Tasks
 from ottla.server.quorum.active_controller import ActiveController
 from ottla.server.quorum.controller_link import ControllerLink
@@ -43,11 +43,11 @@ class TopicCreation:
 
         def settle(reply: list[TopicOutcome] | ApiError) -> None:
             if isinstance(reply, NotController):
-                self._tasks.later(self._create_elsewhere(topics)).then(made.set)
+                self._tasks.later(self._create_elsewhere(topics)).then(made.set, made.fail)
             else:
                 made.set(_refused(topics, reply) if isinstance(reply, ApiError) else reply)
 
-        self._controller.submit(CreateTopics(topics)).then(settle)
+        self._controller.submit(CreateTopics(topics)).then(settle, made.fail)
         return made
 
     def create_missing(self, topics: Iterable[NewTopic]) -> None:
@@ -60,11 +60,12 @@ class TopicCreation:
         wanted = tuple(topic for topic in topics if topic.name not in self._missing)[: max(room, 0)]
         if wanted:
             self._missing.update(topic.name for topic in wanted)
-            self.create(wanted).then(partial(self._settle_missing, wanted))
+            settle = partial(self._settle_missing, wanted)
+            self.create(wanted).then(settle, partial(settle, []))
 
     def _settle_missing(self, wanted: tuple[NewTopic, ...], outcomes: list[TopicOutcome]) -> None:
         self._missing.difference_update(topic.name for topic in wanted)
-        for outcome in () if outcomes is FAILED else outcomes:
+        for outcome in outcomes:
             name, error = outcome.name, outcome.error
             if error is None or error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
                 self._told.discard(name)

@@ -8,7 +8,6 @@ The rate is measured over a window of samples.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 
 from ottla.cluster.entities import Change, ConfigChanged
@@ -26,6 +25,7 @@ from ottla.model.settings.replication import (
     REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND,
 )
 from ottla.model.topic_settings import FOLLOWER_REPLICATION_THROTTLED_REPLICAS, LEADER_REPLICATION_THROTTLED_REPLICAS
+from ottla.security.quotas.rates import SimpleRate, Window
 from ottla.server.settings.configs import Configs
 
 _ALL = "*"
@@ -33,38 +33,12 @@ _ALL = "*"
 _PAUSE_MS = 100
 
 
-class Rate:
-    """Bytes per second over the last few samples."""
-
-    def __init__(self, samples: int, sample_ms: int) -> None:
-        self._samples = samples
-        self._sample_ms = sample_ms
-        self._taken: deque[list[int]] = deque()  # [begin, bytes]
-        self._total_bytes = 0
-
-    def record(self, size_bytes: int, now_ms: int) -> None:
-        self._expire(now_ms)
-        if not self._taken or now_ms - self._taken[-1][0] >= self._sample_ms:
-            self._taken.append([now_ms, 0])
-        self._taken[-1][1] += size_bytes
-        self._total_bytes += size_bytes
-
-    def per_second(self, now_ms: int) -> float:
-        self._expire(now_ms)
-        if not self._taken:
-            return 0.0
-        return self._total_bytes * 1000 / max(now_ms - self._taken[0][0], self._sample_ms)
-
-    def _expire(self, now_ms: int) -> None:
-        window_ms = self._samples * self._sample_ms
-        while self._taken and (now_ms - self._taken[0][0] >= window_ms or now_ms < self._taken[0][0]):
-            self._total_bytes -= self._taken.popleft()[1]
-
-
 class Quota:
     """One of the rates of a broker. Without a limit (None) nothing is counted."""
 
-    def __init__(self, configs: Configs, now_ms: Callable[[], int], limit: Setting[int | None], rate: Rate) -> None:
+    def __init__(
+        self, configs: Configs, now_ms: Callable[[], int], limit: Setting[int | None], rate: SimpleRate
+    ) -> None:
         self._configs = configs
         self._now_ms = now_ms
         self._limit = limit
@@ -99,8 +73,9 @@ class ReplicaQuota(Quota):
         self._is_in_sync = is_in_sync
         self._listed: dict[str, frozenset[int] | None] = {}  # None: all partitions
         settings = configs.broker
-        rate = Rate(settings[REPLICATION_QUOTA_WINDOW_NUM], settings[REPLICATION_QUOTA_WINDOW_SIZE_SECONDS] * 1000)
-        super().__init__(configs, now_ms, limit, rate)
+        sample_ms = settings[REPLICATION_QUOTA_WINDOW_SIZE_SECONDS] * 1000
+        window = Window(settings[REPLICATION_QUOTA_WINDOW_NUM], sample_ms)
+        super().__init__(configs, now_ms, limit, SimpleRate(window))
 
     def configure(self) -> None:
         super().configure()
@@ -167,7 +142,7 @@ class Quotas:
         )
         settings = configs.broker
         sample_ms = settings[ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_SIZE_SECONDS] * 1000
-        rate = Rate(settings[ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM], sample_ms)
+        rate = SimpleRate(Window(settings[ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM], sample_ms))
         self.log_dirs = Quota(configs, now_ms, REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND, rate)
 
     def follow(self, changes: Iterable[Change]) -> None:

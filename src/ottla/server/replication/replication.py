@@ -273,12 +273,19 @@ class Replication:
                     try:
                         self._fetch_from(leader_id, key, self._partitions.find_by_id(*key))
                     except ApiError as error:
-                        if error.code in _GONE:
-                            continue  # the metadata is about to say that it was deleted or reassigned
+                        # The metadata is about to say that it was deleted or reassigned, or the log has one line for
+                        # the whole directory.
+                        if error.code in _GONE or self._is_in_lost_directory(key):
+                            continue
                         log.error("partition %d of %s cannot be followed: %s", key.index, key.topic_id.hex(), error)
                 await asyncio.sleep(0)
         finally:
             self._opening = None
+
+    def _is_in_lost_directory(self, key: Key) -> bool:
+        held = self._partitions.by_id.get(key.topic_id)
+        directory = None if held is None else self._partitions.directory_of(TopicPartition(held.topic.name, key.index))
+        return directory is not None and directory.offline
 
     def _heard_of(self, broker_id: int) -> None:
         """Handle a broker that is back or has another address. As a follower it may rejoin the ISR without

@@ -32,6 +32,7 @@ from ottla.log.files.disk import StorageError
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch
+from ottla.model.names import SCHEMAS_TOPIC
 from ottla.records.batch import BatchHeader, headers
 from ottla.records.committed import AbortedFilter
 from ottla.records.record import Record as LogRecord
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from ottla.server.quorum.metadata_host import MetadataHost
     from ottla.server.storage.storage import Storage
 
-TOPIC = "_schemas"
+TOPIC = SCHEMAS_TOPIC
 _END = object()
 
 log = logging.getLogger(__name__)
@@ -216,7 +217,7 @@ class SchemaCache:
                 if found is not None and not found.error_code:
                     self._fetch(topic_id, leader, found.offset, step)
 
-        self._peers.ask(leader, _end_wanted(), "schemas").then(ended)
+        self._peers.ask(leader, _end_wanted(), "schemas").then(ended, lambda: ended(_unanswered()))
 
     def _fetch(self, topic_id: bytes, leader: int, end: int, step: int) -> None:
         if end < self._next:
@@ -250,7 +251,9 @@ class SchemaCache:
             elif self._next > before:
                 self._fetch(topic_id, leader, end, step)
 
-        self._peers.ask(leader, _records_wanted(topic_id, self._next, self._epoch), "schemas").then(fetched)
+        self._peers.ask(leader, _records_wanted(topic_id, self._next, self._epoch), "schemas").then(
+            fetched, lambda: fetched(_unanswered())
+        )
 
     def _fetched(self, found: FetchResponse.FetchableTopicResponse.PartitionData) -> bool:
         """Take a fetch response; return whether there is progress: records to be applied, or a new start."""
@@ -265,6 +268,10 @@ class SchemaCache:
         aborted = [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()]
         self._taking = self._take(memoryview(bytes(found.records)), aborted)
         return True
+
+
+def _unanswered() -> ApiError:
+    return ApiError(ErrorCode.NETWORK_EXCEPTION, "there will be no answer")
 
 
 def _end_wanted() -> ListOffsetsRequest:

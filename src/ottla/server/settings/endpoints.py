@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from ottla.cluster.entities import ListenerEndpoint
 from ottla.model.config import Config
+from ottla.model.settings.authorizer import EARLY_START_LISTENERS
 from ottla.model.settings.controller import CONTROLLER_LISTENER_NAMES
 from ottla.model.settings.network import INTER_BROKER_LISTENER_NAME, SECURITY_INTER_BROKER_PROTOCOL
+from ottla.security.protocol import SecurityProtocol
 from ottla.server.settings.listeners import (
     EVERY_INTERFACE,
     ListenerAddress,
@@ -15,8 +17,6 @@ from ottla.server.settings.listeners import (
     listened,
     security_protocols,
 )
-
-_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 def broker_endpoints(settings: Config) -> tuple[ListenerEndpoint, ...]:
@@ -45,14 +45,24 @@ def controller_names(settings: Config) -> tuple[str, ...]:
     return tuple(name.upper() for name in settings[CONTROLLER_LISTENER_NAMES])
 
 
+def early_names(settings: Config) -> tuple[str, ...]:
+    """Return the names of the listeners that may open before the ACLs are loaded: as set, or else the controllers'."""
+    named = settings[EARLY_START_LISTENERS]
+    return controller_names(settings) if named is None else named
+
+
 def inter_broker_listener(settings: Config) -> str:
-    """Return the name of the inter-broker listener: as set, or else the one of the inter-broker security protocol."""
+    """Return the name of the inter-broker listener: as set, or else the one of the inter-broker security protocol.
+
+    If neither is set it is the first listener, so that a node with one listener of any name needs no further setting.
+    """
     name = settings[INTER_BROKER_LISTENER_NAME]
     if name is not None:
         return name.upper()
     names = [end.name for end in broker_endpoints(settings)]
     protocol = settings[SECURITY_INTER_BROKER_PROTOCOL].upper()
-    return protocol if protocol in names or not names else names[0]
+    is_chosen = settings.is_set(SECURITY_INTER_BROKER_PROTOCOL) or protocol in names
+    return protocol if is_chosen or not names else names[0]
 
 
 def _told(settings: Config) -> list[ListenerAddress]:
@@ -68,7 +78,7 @@ def _endpoints(settings: Config, addresses: list[ListenerAddress]) -> list[Liste
             end.name,
             "localhost" if end.host == EVERY_INTERFACE else end.host,
             end.port,
-            _PROTOCOLS.get(protocols.get(end.name, end.name), 0),
+            SecurityProtocol.__members__.get(protocols.get(end.name, end.name), SecurityProtocol.PLAINTEXT),
         )
         for end in addresses
     ]

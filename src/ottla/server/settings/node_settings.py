@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ottla.model.settings.authorizer import AUTHORIZER_CLASS_NAME
 from ottla.model.settings.node import PROCESS_ROLES
 from ottla.server.settings.configs import Configs
-from ottla.server.settings.endpoints import controller_names
+from ottla.server.settings.endpoints import controller_names, early_names
 from ottla.server.settings.listeners import ListenerAddress, listened
 from ottla.server.settings.start_refusals import check_start
 
@@ -29,3 +30,8 @@ class NodeSettings(NamedTuple):
     def is_of_controllers(self, listener: ListenerAddress) -> bool:
         """Return whether a listener is for other controllers and brokers, not for clients."""
         return listener.name in controller_names(self.configs.broker)
+
+    def waits_for_acls(self, listener: ListenerAddress) -> bool:
+        """Return whether a listener must not open before the ACLs are loaded. All for clients open later anyway."""
+        settings = self.configs.broker
+        return bool(settings[AUTHORIZER_CLASS_NAME]) and listener.name not in early_names(settings)

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Sequence
 from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.settings.controller import CONTROLLER_QUORUM_BOOTSTRAP_SERVERS, CONTROLLER_QUORUM_VOTERS
+from ottla.model.settings.network import INTER_BROKER_LISTENER_NAME, SECURITY_INTER_BROKER_PROTOCOL
 from ottla.model.settings.node import PROCESS_ROLES
-from ottla.model.settings.security import AUTHORIZER_CLASS_NAME
 from ottla.model.start_checks import start_problems
 from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import broker_endpoints, controller_names, inter_broker_listener
-from ottla.server.settings.listeners import ListenerAddress, advertised, security_protocols
+from ottla.server.settings.listeners import ListenerAddress, advertised
+from ottla.server.settings.security_refusals import security_problems
 
 
 def check_start(configs: Configs, endpoints: Sequence[ListenerAddress]) -> None:
@@ -26,24 +27,12 @@ def check_start(configs: Configs, endpoints: Sequence[ListenerAddress]) -> None:
     advertised(settings)  # raises if the value cannot be parsed
     problems = [
         *start_problems(configs.node),
-        *_security(settings, endpoints),
+        *security_problems(configs.node, endpoints, is_alone=not _has_others(settings)),
         *_listeners(settings, endpoints),
         *_quorum(settings, configs.node_id),
     ]
     if problems:
         raise ApiError(ErrorCode.INVALID_CONFIG, "; ".join(problems))
-
-
-def _security(settings: Config, endpoints: Sequence[ListenerAddress]) -> Iterator[str]:
-    protocols = security_protocols(settings)
-    for endpoint in endpoints:
-        protocol = protocols.get(endpoint.name)
-        if protocol is None:
-            yield f"listener {endpoint.name} is not in listener.security.protocol.map"
-        elif protocol != "PLAINTEXT":
-            yield f"listener {endpoint.name} wants {protocol}, which is not served yet (only PLAINTEXT is)"
-    if settings[AUTHORIZER_CLASS_NAME]:
-        yield "authorizer.class.name is set, but access control is not there yet"
 
 
 def _listeners(settings: Config, endpoints: Sequence[ListenerAddress]) -> Iterator[str]:
@@ -62,7 +51,12 @@ def _listeners(settings: Config, endpoints: Sequence[ListenerAddress]) -> Iterat
         if not told:
             yield "there must be a listener for clients among the listeners"
         elif inter_broker_listener(settings) not in told:
-            yield "inter.broker.listener.name must be a listener name that is defined in advertised.listeners"
+            chosen = inter_broker_listener(settings)
+            yield (
+                "inter.broker.listener.name must be a listener name that is defined in advertised.listeners, which are "
+                f"{', '.join(told)}: there is no {chosen} "
+                f"({INTER_BROKER_LISTENER_NAME.name} or {SECURITY_INTER_BROKER_PROTOCOL.name})"
+            )
 
 
 def _quorum(settings: Config, node_id: int) -> Iterator[str]:

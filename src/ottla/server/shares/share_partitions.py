@@ -81,7 +81,7 @@ class SharePartitions:
             id, partition, self.rules, self._runtime, expired=self._commit_or_retry, changed=self._notify
         )
         command = ReadState(*id, leader_epoch=live.leader_epoch)
-        self._states.submit(command).then(partial(self._loaded, live))
+        self._states.submit(command).then(partial(self._loaded, live), partial(self._lost, live))
         return live
 
     def _loaded(self, live: LivePartition, found: StoredShareState | ApiError, search: Search | None = None) -> None:
@@ -94,12 +94,16 @@ class SharePartitions:
             try:
                 self._begin(live, found, search or search_here(self._looks))
             except Unfinished as unfinished:
-                unfinished.go_on(self._looks).then(partial(self._loaded, live, found))
+                unfinished.go_on(self._looks).then(partial(self._loaded, live, found), partial(self._lost, live))
                 return
             except ApiError as error:
                 live.error = error
                 del self._live[live.id]
         self._notify(live)
+
+    def _lost(self, live: LivePartition) -> None:
+        """End a load that failed without an answer; the reason is in the log."""
+        self._loaded(live, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _begin(self, live: LivePartition, found: StoredShareState, search: Search) -> None:
         now_ms = self._now_ms()

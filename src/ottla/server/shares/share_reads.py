@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 
 from ottla.log.files.disk import Cold
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.partition import Partition
 from ottla.server.fetch.engine import Fetch, FetchEngine, Reads
 from ottla.server.fetch.share_sessions import Named, ShareSession
@@ -36,13 +36,14 @@ def read_shares(
     session: ShareSession,
     request: ShareFetchRequest,
     now_ms: Callable[[], int],
+    readable: Callable[[bytes], bool] | None,
 ) -> Later[ShareFound]:
     """Return what the session's member gets, perhaps after a wait."""
     reads = ShareReads(engine, shares, session, request, now_ms)
     answer: ShareFound | Later[ShareFound] = ShareFound({}, {}, [])
     fetch: ShareFetch = Fetch(engine, reads, request.max_bytes, 1, request.max_wait_ms)
     if not request.is_renew_ack and request.max_records > 0 and fetch.max_bytes > 0:
-        reads.begin()
+        reads.begin(readable)
         answer = fetch.answer()
     if isinstance(answer, Later):
         return answer
@@ -83,10 +84,12 @@ class ShareReads(Reads[LivePartition, Taken, ShareFound]):
         self._moment_ms = 0  # the time of this attempt
         self._left_records = 0  # how many more records this attempt may acquire
 
-    def begin(self) -> None:
+    def begin(self, readable: Callable[[bytes], bool] | None) -> None:
         """Find the session's share partitions, in turn; some may still have to be loaded."""
         for named in self._session.in_turn():
             try:
+                if readable is not None and not readable(named[0]):
+                    raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 live = self._shares.get(SharePartitionId(self._session.group_id, *named))
             except ApiError as error:
                 self._errors[named] = error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -77,6 +77,10 @@ class Shares:
         """Return the outcome of a request's acknowledgements per partition; partitions without any are left out."""
         return acknowledge(self.partitions, group_id, member_id, topics, renew=renew)
 
-    def read(self, session: ShareSession, request: ShareFetchRequest) -> Later[ShareFound]:
-        """Acquire records for the session's member, perhaps after a wait."""
-        return read_shares(self._engine, self.partitions, session, request, self._now_ms)
+    def read(
+        self, session: ShareSession, request: ShareFetchRequest, readable: Callable[[bytes], bool] | None = None
+    ) -> Later[ShareFound]:
+        """Acquire records for the session's member, perhaps after a wait; `readable` tells whether it may read the
+        topic with an id, None means that it may read all.
+        """
+        return read_shares(self._engine, self.partitions, session, request, self._now_ms, readable)

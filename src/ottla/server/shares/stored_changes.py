@@ -88,7 +88,7 @@ class StoredChanges:
         topic = live.rules.dlq_topic if change.dead else ""
         if topic:
             self._dead_letters.write(topic, live.id.group_id, live.partition, change.dead).then(
-                partial(self._buried, pending)
+                partial(self._buried, pending), lambda: self._buried(pending, _failure())
             )
         else:
             self.store(live, change, partial(self._stored, pending))
@@ -106,7 +106,7 @@ class StoredChanges:
             delivery_complete_count=state.done,
             batches=change.batches,
         )
-        self._states.submit(command).then(done)
+        self._states.submit(command).then(done, lambda: done(_failure()))
 
     def _buried(self, pending: _Pending, error: ApiError | None) -> None:
         if error is not None:
@@ -141,3 +141,8 @@ class StoredChanges:
             assert live.state is not None, "it had something to change"
             live.arm_after(live.state.rules, self._now_ms())
             self._changed(live)
+
+
+def _failure() -> ApiError:
+    """Return the error of a change whose storing failed without an answer; the reason is in the log."""
+    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -86,7 +86,12 @@ class DataDirectory:
 
     def fail(self, error: StorageError) -> None:
         if self.failure is None:
-            log.error("%s: %s; its partitions answer with storage errors until it recovers", self.path, error)
+            log.error(
+                "%s: %s; its %d partitions answer with storage errors until it recovers",
+                self.path,
+                error,
+                len(self.partitions),
+            )
         self.failure = error
 
     def note_damage(self, partition: TopicPartition, error: DamagedError) -> None:

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ottla.cluster.commands.alter_scram_credentials import scram_entry, unknown_users_entry
 from ottla.cluster.features import (
     DEFAULT_LEVELS,
     KRAFT_VERSION,
     METADATA_VERSION,
+    METADATA_VERSION_NAMES,
+    SCRAM,
     SUPPORTED_FEATURES,
     levels_of,
     metadata_version_of,
@@ -28,6 +31,7 @@ from ottla.model.ids import FIRST_LEADER_EPOCH, BitSource, random_uuid, uuid_byt
 from ottla.raft.journal import EMPTY_LOG
 from ottla.raft.voters import QuorumEndpoint, Voter, VoterSet, encode_kraft_version
 from ottla.records.control import ControlType
+from ottla.security.sasl.scram.arguments import ScramUser
 from ottla.server.storage.identity import IdentityError, write_bootstrap, write_identity
 from ottla.server.storage.vacancy import check_vacant
 
@@ -95,13 +99,17 @@ def format_directories(
     rng: BitSource,
     ignore_formatted: bool = False,
     levels: Mapping[str, int] = DEFAULT_LEVELS,
+    users: Sequence[ScramUser] = (),
 ) -> list[str]:
     """Format each directory that is not formatted yet; return their paths.
 
     `home` is the directory of the metadata, `voters` are the first voters of a quorum that stores them in its journal,
-    `levels` are the features of a new cluster. Formatting a directory again that a node formatted by itself as a voter
-    vouches for it (ADR 0022).
+    `levels` are the features of a new cluster, and `users` can log in from its first start. Formatting a directory
+    again that a node formatted by itself as a voter vouches for it (ADR 0022).
     """
+    if users and levels.get(METADATA_VERSION, 0) < SCRAM:
+        lowest = METADATA_VERSION_NAMES[SCRAM]
+        raise ValueError(f"SCRAM is only supported in {METADATA_VERSION} {lowest} or later.")
     fresh = [(path, disk) for path, disk in disks if read_meta_properties(disk) is None]
     done = [path for path, disk in disks if (path, disk) not in fresh]
     if done and not ignore_formatted:
@@ -113,7 +121,8 @@ def format_directories(
         disk.make_directory("")
         directory_id = random_uuid(rng)
         if path == home:
-            write_bootstrap(disk, now_ms, levels)
+            secret = [unknown_users_entry(rng)] if users else []
+            write_bootstrap(disk, now_ms, levels, [*secret, *(scram_entry(*user) for user in users)])
             if voters is not None and node_id in voters:
                 directory_id = voters[node_id].directory
                 _write_voters(disk, voters, now_ms)

@@ -10,9 +10,10 @@ nobody vouched for this disk: the voter may have lost an earlier one (ADR 0022).
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ottla.cluster.entry import MetadataEntry
 from ottla.cluster.features import DEFAULT_LEVELS
 from ottla.cluster.journal import snapshot_batches
 from ottla.cluster.snapshot import feature
@@ -121,9 +122,11 @@ def _home(
     raise IdentityError(f"the metadata shall lie in {metadata_path}, which is not among {paths}")
 
 
-def write_bootstrap(disk: Disk, now_ms: int, levels: Mapping[str, int] = DEFAULT_LEVELS) -> None:
-    """Write the first records of a new cluster, in the form of Kafka's formatter."""
-    entries = [feature(name, level) for name, level in levels.items()]
+def write_bootstrap(
+    disk: Disk, now_ms: int, levels: Mapping[str, int] = DEFAULT_LEVELS, more: Iterable[MetadataEntry] = ()
+) -> None:
+    """Write the first records of a new cluster, in the form of Kafka's formatter: its features, and `more`."""
+    entries = [*(feature(name, level) for name, level in levels.items()), *more]
     pieces = snapshot_batches(entries, epoch=FIRST_LEADER_EPOCH, last_timestamp=0, now_ms=now_ms)
     replace_file(Directory(disk, ""), BOOTSTRAP, b"".join(pieces))
 

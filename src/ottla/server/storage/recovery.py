@@ -19,6 +19,7 @@ from ottla.model.ids import TopicPartition
 from ottla.model.limits import MIB
 from ottla.replica.partition import Partition
 from ottla.server.storage.directories import DataDirectory
+from ottla.server.storage.open_failures import OpenFailures
 from ottla.server.storage.opening import Opening
 from ottla.server.storage.partitions import Partitions
 
@@ -44,6 +45,7 @@ def recover(
     """Open all partitions in directories without a clean shutdown; without `threads`, one after the other."""
     begun_ms = now_ms()
     told: list[_Progress] = []
+    failures = OpenFailures(partitions)
     with ExitStack() as running:
         futures: dict[Future[Partition], tuple[TopicPartition, _Progress]] = {}
         for directory, names in partitions.unclean().items():
@@ -53,55 +55,67 @@ def recover(
             progress = _Progress(directory, len(names), watch)
             told.append(progress)
             for name in names:
-                opening = _opening(partitions, name, progress)
+                opening = _opening(partitions, name, progress, failures)
                 if opening is None:
                     continue
                 if executor is None:
-                    _take_over(partitions, name, opening.open, progress)
+                    _take_over(partitions, name, opening.open, progress, failures)
                 else:
                     futures[executor.submit(opening.open)] = name, progress
         for future in as_completed(futures):
             name, progress = futures.pop(future)
-            _take_over(partitions, name, future.result, progress)
+            _take_over(partitions, name, future.result, progress, failures)
+    failures.tell()
     for progress in told:
         progress.all_done(now_ms() - begun_ms)
 
 
 async def recover_late(partitions: Partitions, in_worker: Callable[..., Awaitable[Partition]]) -> None:
     """Open partitions, while the node serves, that failed to open at the start and were requested again since."""
+    failures = OpenFailures(partitions)
     for name in tuple(partitions.unrecovered):
         del partitions.unrecovered[name]
         topic_id = partitions.topic_id(name.topic)
         if partitions.if_opened(*name) is not None or topic_id is None:
             continue
+        directory = partitions.directory_of(name)
+        if directory is not None and directory.offline:
+            continue  # the directory has told so; nothing in it is opened before the next start
         try:
             opening = partitions.opening(name)
             opened = await in_worker(opening.open)
             if partitions.topic_id(name.topic) == topic_id and partitions.directory_of(name) is opening.directory:
                 partitions.take_over(name, opened)
         except ApiError as error:
-            log.error("%s-%d cannot be opened: %s", *name, error.message)
+            failures.add(name, error.message)
         except StorageError as error:
             if partitions.directory_of(name) is not None:  # otherwise the partition was deleted meanwhile
-                log.error("%s-%d cannot be opened: %s", *name, partitions.not_opened(name, error).message)
+                failures.add(name, partitions.not_opened(name, error).message)
+    failures.tell()
 
 
-def _opening(partitions: Partitions, name: TopicPartition, progress: _Progress) -> Opening | None:
+def _opening(
+    partitions: Partitions, name: TopicPartition, progress: _Progress, failures: OpenFailures
+) -> Opening | None:
     try:
         return partitions.opening(name, progress.of(name))
     except ApiError as error:
-        log.error("%s-%d cannot be opened: %s", *name, error.message)
+        failures.add(name, error.message)
         progress.one_done()
         return None
 
 
 def _take_over(
-    partitions: Partitions, name: TopicPartition, opened: Callable[[], Partition], progress: _Progress
+    partitions: Partitions,
+    name: TopicPartition,
+    opened: Callable[[], Partition],
+    progress: _Progress,
+    failures: OpenFailures,
 ) -> None:
     try:
         partitions.take_over(name, opened())
     except StorageError as error:
-        log.error("%s-%d cannot be opened: %s", *name, partitions.not_opened(name, error).message)
+        failures.add(name, partitions.not_opened(name, error).message)
     progress.one_done()
 
 

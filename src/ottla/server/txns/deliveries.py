@@ -110,9 +110,12 @@ class Delivery:
             written = self._deliveries.markers.write(where, self._effect, self._host.leader_epoch)
         except Exception:  # a bug: the other partitions get their markers all the same
             log.exception("the end of %s's transaction could not be written", self._effect.transactional_id)
-            self._answered(where, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))
+            self._lost(where)
         else:
-            written.then(lambda error: self._answered(where, error))
+            written.then(lambda error: self._answered(where, error), lambda: self._lost(where))
+
+    def _lost(self, where: TopicPartition) -> None:
+        self._answered(where, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _answered(self, where: TopicPartition, error: ApiError | None) -> None:
         if error is None or error.code in _NEEDLESS:

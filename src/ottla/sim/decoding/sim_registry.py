@@ -21,6 +21,7 @@ from ottla.log.files.disk import StorageError
 from ottla.registry.identity import RegistryIdentity, client_id_of
 from ottla.registry.leader import ElectionOptions, RegistryElection
 from ottla.registry.port import Unavailable
+from ottla.registry.security.instances import Instances
 from ottla.registry.store import StoreOptions, TopicStore
 from ottla.schemas.registry import lookups
 from ottla.schemas.registry.commands import Register
@@ -93,7 +94,7 @@ class SimRegistry:
         rng = self._stage.stream(f"registry {number} {self._born}")
         cluster = Cluster(self._stage.around.options(client_id_of(identity), rng))
         election = RegistryElection(cluster, identity, _ELECTION)
-        store = _Store(cluster, election, _ELECTION.group_id, _STORE)
+        store = _Store(cluster, election, _ELECTION.group_id, _STORE, Instances(cluster.options.now_ms))
         host = HOST.get()
         assert host is not None
         self._born += 1

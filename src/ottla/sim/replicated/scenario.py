@@ -202,19 +202,6 @@ def _with_damage(made: ClusterScenario, rng: random.Random) -> ClusterScenario:
     return replace(made, faults=faults, voting=voting, settings=settings, log_dirs=1)
 
 
-def longer(scenario: ClusterScenario, factor: float) -> ClusterScenario:
-    """Return the same scenario with a longer run, for longer searches."""
-    writers = tuple(replace(plan, records=int(plan.records * factor)) for plan in scenario.writers)
-    operations = int(scenario.operations * factor)
-    return replace(
-        scenario,
-        chaos_seconds=scenario.chaos_seconds * factor,
-        writers=writers,
-        operations=operations,
-        changes=int(scenario.changes * factor),
-    )
-
-
 def _durable(durability: Durability) -> bool:
     return durability is not Durability.PAGE_CACHE
 

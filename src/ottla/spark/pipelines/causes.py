@@ -30,6 +30,11 @@ class CauseKind(Enum):
         return made
 
     BROKER_AWAY = "the broker is away", True
+    DENIED = (
+        "the broker refuses its login or its certificate",
+        False,
+        "`ottla profile show` shows a profile; --profile chooses one",
+    )
     BROKER_BUSY = "the broker asks to try again", True
     REGISTRY_AWAY = "the schema registry is away", True
     WORKER_LOST = "a worker is lost", True, "if it comes again: is there enough memory?"
@@ -58,6 +63,7 @@ class CauseKind(Enum):
 
 # By the class of a Python exception.
 _CLASSES = {
+    "ottla.client.errors.AuthenticationError": CauseKind.DENIED,
     "ottla.client.errors.NotConnected": CauseKind.BROKER_AWAY,
     "ottla.client.errors.ConnectionLost": CauseKind.BROKER_AWAY,
     "ottla.client.errors.RequestTimedOut": CauseKind.BROKER_AWAY,

@@ -16,7 +16,7 @@ from dataclasses import replace
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.epochs import epoch_ends
 from ottla.client.consumer.offsets import EARLIEST, LATEST, NOT_FOUND, OffsetAndTime, Time, bounds_each, list_offsets
-from ottla.client.errors import ClientError, UnsupportedApi
+from ottla.client.errors import ClientError, LastingError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch, TopicPartition
 from ottla.model.limits import SPARK_SNAPSHOT_TRIES_MAX
@@ -58,7 +58,7 @@ class Lookup:
             except ClientError as error:
                 tries += 1
                 wait_s = options.backoff_ms(tries) / 1000
-                if isinstance(error, UnsupportedApi) or time.monotonic() + wait_s > deadline_s:
+                if isinstance(error, LastingError) or time.monotonic() + wait_s > deadline_s:
                     raise
                 time.sleep(wait_s)
 

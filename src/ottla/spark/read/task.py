@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.epochs import epoch_ends
 from ottla.client.consumer.fetching import ConsumerFetcher, FetchCursor, Fetched, RawBatch
-from ottla.client.errors import ClientError, LogTruncated, OffsetOutOfRange, TopicRecreated, UnsupportedApi
+from ottla.client.errors import ClientError, LastingError, LogTruncated, OffsetOutOfRange, TopicRecreated
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, NO_LEADER_EPOCH, LeaderEpoch
 from ottla.spark.options import (
@@ -143,7 +143,7 @@ class _Reading:
             except (ClientError, ApiError) as error:
                 if isinstance(error, ApiError) and error.code in _GONE:
                     return  # the first fetch finds out why
-                passes = error.code.retriable if isinstance(error, ApiError) else not isinstance(error, UnsupportedApi)
+                passes = error.code.retriable if isinstance(error, ApiError) else not isinstance(error, LastingError)
                 tries += 1
                 wait_s = self._options.backoff_ms(tries) / 1000
                 if not passes or loop.time() + wait_s > deadline_s:

@@ -114,7 +114,7 @@ def _wrapped(java: Path, cache: Path) -> Java:
         try:
             with os.fdopen(handle, "w") as file:
                 file.write(script)
-            os.chmod(name, 0o755)
+            os.chmod(name, 0o755)  # noqa: S103
             os.replace(name, executable)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):

@@ -9,25 +9,32 @@ Rules:
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ottla.spark.progress import watch
 from ottla.spark.runtime.java import prepare_java
-from ottla.spark.service_addresses import BOOTSTRAP, REGISTRY
+from ottla.spark.service_addresses import BOOTSTRAP, REGISTRY, bootstrap_of, registry_of, remember_security
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# The secrets among Kafka's and Confluent's settings, besides those that Spark knows.
+SECRET_NAMES = "secret|password|token|jaas|keystore[.]key|key[.]pem|user[.]info"
 # Settings of every session, also of one on a Connect server.
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
+    # Options of sources and sinks that plans do not show: Spark's default, and the secrets among Kafka's settings.
+    "spark.sql.redaction.options.regex": f"(?i)url|{SECRET_NAMES}",
 }
 # Settings only for a driver that this process starts.
 _DRIVER = {
     "spark.ui.enabled": "false",
+    # The same for Spark's web pages and its event log.
+    "spark.redaction.regex": f"(?i)access[.]?key|{SECRET_NAMES}",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # A micro-batch of a local session has little to shuffle: Spark's default of 200 tasks makes streams slow.
@@ -42,6 +49,7 @@ def session(
     remote: str | None = None,
     bootstrap: str | None = None,
     registry: str | None = None,
+    security: Mapping[str, str] | None = None,
     log_level: str = "ERROR",
     **settings: str,
 ) -> "SparkSession":
@@ -49,8 +57,9 @@ def session(
     offsets.
 
     `master` is a Spark master (by default `local[*]`); `remote="sc://host:port"` is for Spark Connect, which needs no
-    Java on this machine. Other settings are given by their names: `session("job", **{"spark.sql.shuffle.partitions":
-    "8"})`. Raises `NoJava`.
+    Java on this machine. `security` are Kafka's settings for the cluster (security.protocol, ssl.*, sasl.*) and
+    Confluent's for the registry; they do not become settings of the session, where Spark would show them. Other
+    settings are given by their names: `session("job", **{"spark.sql.shuffle.partitions": "8"})`. Raises `NoJava`.
     """
     if master and remote:
         raise ValueError("either master or remote, not both")
@@ -62,6 +71,8 @@ def session(
     spark = _connected(name, remote, given) if remote else _local(name, master, given)
     if not remote:
         spark.sparkContext.setLogLevel(log_level)
+    if security:
+        remember_security(security, bootstrap_of(spark, bootstrap), registry_of(spark, registry))
     watch(spark)
     return spark
 

@@ -24,7 +24,7 @@ from ottla.spark.read.marks import ReachedOffsets, mark_of
 from ottla.spark.read.offsets import EARLIEST_OFFSET, document_of
 from ottla.spark.read.plan import TaskRange
 from ottla.spark.read.snapshot import planned
-from ottla.spark.service_addresses import bootstrap_of
+from ottla.spark.service_addresses import bootstrap_of, security_options
 from ottla.spark.streams.outputs import dead_letters, to
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def send_late(spark: SparkSession, rule: LateTo, checkpoint: str, batch: int, by
         return
     raw = (
         spark.read.format("ottla")
-        .option("kafka.bootstrap.servers", bootstrap_of(spark))
+        .options(**{"kafka.bootstrap.servers": bootstrap_of(spark)}, **security_options(bootstrap_of(spark)))
         .option("assign", json.dumps(_indexes(ranges)))
         .option(
             "startingOffsets",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ottla.spark.checkpoints import sink_id
-from ottla.spark.service_addresses import bootstrap_of, registry_of
+from ottla.spark.service_addresses import bootstrap_of, registry_of, security_options
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -30,7 +30,7 @@ class Output:
     target: str
     format: str | None
     mode: str = "append"
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
     topics: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     each_batch: "Callable[[DataFrame, int], None] | None" = None
@@ -119,13 +119,14 @@ def to(
     expression), if that is given; a column that is named `partition` is not used, because it says where a record came
     from. `dead`: other records (see `dead_letters`) that go to other topics within the same query, by topic.
     """
-    told = {"kafka.bootstrap.servers": bootstrap_of(frame.sparkSession, bootstrap)}
+    cluster = bootstrap_of(frame.sparkSession, bootstrap)
+    told = {"kafka.bootstrap.servers": cluster, **security_options(cluster)}
     rows = _records(frame, key, value, partition, typed=format is not None)
     if format is not None:
         told["value.format"] = format
         address = registry_of(frame.sparkSession, registry)
         if address is not None:
-            told["schema.registry.url"] = address
+            told |= {"schema.registry.url": address, **security_options(address)}
     if dead:
         if format is not None:
             raise ValueError(

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.client.registry import RegisteredVersion, RegistryOptions, SchemaRegistry
+from ottla.client.security.registry_settings import registry_security
 from ottla.schemas.schema import SchemaType
 from ottla.spark.options import (
+    KAFKA_PREFIX,
+    REGISTRY_TLS_PREFIX,
     SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO,
     SCHEMA_REGISTRY_BEARER_AUTH_TOKEN,
     SCHEMA_REGISTRY_URL,
@@ -16,6 +19,7 @@ from ottla.spark.options import (
 
 TYPES = {"avro": SchemaType.AVRO, "json": SchemaType.JSON, "protobuf": SchemaType.PROTOBUF}
 REGISTRY_URL = SCHEMA_REGISTRY_URL.name
+_CREDENTIALS = (SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO.name, SCHEMA_REGISTRY_BEARER_AUTH_TOKEN.name)
 
 
 class SideSettings(NamedTuple):
@@ -67,6 +71,10 @@ def registry_of(given: Mapping[str, str]) -> SchemaRegistry | None:
     urls = given.get(REGISTRY_URL)
     if not urls:
         return None
-    auth = given.get(SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO.name, "")
-    token = given.get(SCHEMA_REGISTRY_BEARER_AUTH_TOKEN.name, "")
-    return SchemaRegistry(RegistryOptions.of(urls, auth=auth, token=token))
+    security = {
+        name.lower(): value
+        for name, value in given.items()
+        if name.lower() in _CREDENTIALS or name.lower().startswith(REGISTRY_TLS_PREFIX)
+    }
+    cluster = {name.removeprefix(KAFKA_PREFIX): value for name, value in given.items() if name.startswith(KAFKA_PREFIX)}
+    return SchemaRegistry(RegistryOptions.of(urls, registry_security(security, cluster)))

@@ -9,6 +9,7 @@ import pytest
 from tests.cluster.bench import broker
 from tests.server.admin import Admin
 
+from ottla.cluster.commands.allocate_producer_ids import ProducerIdBlock
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.loop.later import Later
 from ottla.server.quorum.producer_ids import ProducerIds
@@ -53,5 +54,27 @@ def test_a_producer_tries_again_while_its_broker_has_no_controller(code: str) ->
     metadata: Any = SimpleNamespace(node_id=1, state=SimpleNamespace(brokers={1: broker(1)}))
     controller: Any = SimpleNamespace(active=True, submit=lambda _: refused)
     told: list[ApiError | None] = []
-    ProducerIds(unused, quorum, metadata, controller, unused).ready().then(told.append)
+    ProducerIds(unused, quorum, metadata, controller, unused).ready().then(told.append, pytest.fail)
     assert [error and error.code for error in told] == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+
+
+def test_a_block_of_ids_that_will_not_come_is_asked_for_again() -> None:
+    asked: list[Later[Any]] = []
+
+    def submit(_: object) -> Later[Any]:
+        asked.append(Later())
+        return asked[-1]
+
+    unused: Any = None
+    quorum: Any = SimpleNamespace(is_alone=False)
+    metadata: Any = SimpleNamespace(node_id=1, state=SimpleNamespace(brokers={1: broker(1)}))
+    controller: Any = SimpleNamespace(active=True, submit=submit)
+    ids = ProducerIds(unused, quorum, metadata, controller, unused)
+    first = ids.ready()
+    asked[0].fail()
+    error = first.taken()
+    assert error is not None and error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+    second = ids.ready()
+    asked[1].set(ProducerIdBlock(7_000, 1_000))
+    assert second.taken() is None
+    assert ids.next_producer_id() == 7_000

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.cluster.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
@@ -14,7 +16,9 @@ def _refuse(_: AllocateProducerIdsRequest, error: ApiError) -> AllocateProducerI
     return AllocateProducerIdsResponse(error_code=error.code, producer_id_start=0, producer_id_len=0)
 
 
-@handles(AllocateProducerIdsRequest, on="controller", refuse=_refuse)
+@handles(
+    AllocateProducerIdsRequest, needs=Needs((on_cluster(AclOperation.CLUSTER_ACTION),)), on="controller", refuse=_refuse
+)
 def allocate_producer_ids(
     request: AllocateProducerIdsRequest, context: Context
 ) -> Decided[AllocateProducerIdsResponse]:

@@ -11,8 +11,10 @@ from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, Is
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import FIRST_LEADER_EPOCH, FIRST_PARTITION_EPOCH
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.api.portions import Portions
 from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.cluster.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -28,6 +30,7 @@ def _refuse(_: AlterPartitionRequest, error: ApiError) -> AlterPartitionResponse
 
 @handles(
     AlterPartitionRequest,
+    needs=Needs((on_cluster(AclOperation.CLUSTER_ACTION),)),
     on="controller",
     portions=Portions("topics.partitions", "topics.partitions", limits.METADATA_RECORDS_PER_SLICE),
     refuse=_refuse,

@@ -13,6 +13,7 @@ from ottla.model.errors import ErrorCode
 from ottla.server.api.api_table import SERVED, SERVED_TO_CONTROLLERS
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import NOTHING
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 # The client names and versions that Kafka accepts; request versions 0 to 2 do not have them.
@@ -26,7 +27,7 @@ PRODUCE = 0
 TOLD_MINIMUM = {PRODUCE: 0}
 
 
-@handles(ApiVersionsRequest, on="both")
+@handles(ApiVersionsRequest, needs=NOTHING, on="both")
 def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
     if context.request_version >= FIRST_VERSION_WITH_SOFTWARE and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)

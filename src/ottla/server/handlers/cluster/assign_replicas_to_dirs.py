@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from ottla.cluster.commands.assign_directories import AssignReplicasToDirs, Placement
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.api.portions import Portions
 from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.cluster.assign_replicas_to_dirs import (
@@ -25,6 +27,7 @@ def _refuse(_: AssignReplicasToDirsRequest, error: ApiError) -> AssignReplicasTo
 
 @handles(
     AssignReplicasToDirsRequest,
+    needs=Needs((on_cluster(AclOperation.CLUSTER_ACTION),)),
     on="controller",
     portions=Portions(
         "directories.topics.partitions", "directories.topics.partitions", limits.METADATA_RECORDS_PER_SLICE

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ottla.cluster.commands.heartbeat import BrokerHeartbeat
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.cluster.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
@@ -14,7 +16,9 @@ def _refuse(_: BrokerHeartbeatRequest, error: ApiError) -> BrokerHeartbeatRespon
     return BrokerHeartbeatResponse(error_code=error.code, should_shut_down=False)
 
 
-@handles(BrokerHeartbeatRequest, on="controller", refuse=_refuse)
+@handles(
+    BrokerHeartbeatRequest, needs=Needs((on_cluster(AclOperation.CLUSTER_ACTION),)), on="controller", refuse=_refuse
+)
 def broker_heartbeat(request: BrokerHeartbeatRequest, context: Context) -> Decided[BrokerHeartbeatResponse]:
     context.member.liveness.heard(request.broker_id, request.broker_epoch, context.when_closed)
     command = BrokerHeartbeat(

@@ -7,8 +7,10 @@ from ottla.cluster.entities import Broker
 from ottla.cluster.registration import endpoints_of, features_of
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_BROKER_EPOCH
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.cluster.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
@@ -17,7 +19,13 @@ def _refuse(_: BrokerRegistrationRequest, error: ApiError) -> BrokerRegistration
     return BrokerRegistrationResponse(error_code=error.code)
 
 
-@handles(BrokerRegistrationRequest, on="controller", few=True, refuse=_refuse)
+@handles(
+    BrokerRegistrationRequest,
+    needs=Needs((on_cluster(AclOperation.CLUSTER_ACTION),)),
+    on="controller",
+    few=True,
+    refuse=_refuse,
+)
 def broker_registration(request: BrokerRegistrationRequest, context: Context) -> Decided[BrokerRegistrationResponse]:
     if request.cluster_id != context.cluster_id:
         return BrokerRegistrationResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)

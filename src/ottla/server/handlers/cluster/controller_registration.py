@@ -7,8 +7,10 @@ from ottla.cluster.entities import Controller
 from ottla.cluster.features import controllers_registered
 from ottla.cluster.registration import endpoints_of, features_of
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.cluster.controller_registration import (
     ControllerRegistrationRequest,
@@ -20,7 +22,13 @@ def _refuse(_: ControllerRegistrationRequest, error: ApiError) -> ControllerRegi
     return ControllerRegistrationResponse(error_code=error.code, error_message=error.message)
 
 
-@handles(ControllerRegistrationRequest, on="controller", few=True, refuse=_refuse)
+@handles(
+    ControllerRegistrationRequest,
+    needs=Needs((on_cluster(AclOperation.CLUSTER_ACTION),)),
+    on="controller",
+    few=True,
+    refuse=_refuse,
+)
 def controller_registration(
     request: ControllerRegistrationRequest, context: Context
 ) -> Decided[ControllerRegistrationResponse]:

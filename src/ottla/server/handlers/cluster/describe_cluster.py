@@ -6,17 +6,29 @@ v1 the endpoint type: brokers (1) or controllers (2)   v2 fenced brokers if aske
 from __future__ import annotations
 
 from ottla.model.errors import ErrorCode
+from ottla.security.acls import AclOperation, AclResourceType
 from ottla.server.api.advertised_brokers import listed_brokers, some_broker
 from ottla.server.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, Operations, on_cluster
 from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 _BROKERS, _CONTROLLERS = 1, 2
 _NAMES = {_BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
 
 
-@handles(DescribeClusterRequest, on="both")
+@handles(
+    DescribeClusterRequest,
+    needs=Needs(
+        on_controllers=(on_cluster(AclOperation.ALTER),),
+        explained=True,
+        unnoted="it describes",
+        asks=(on_cluster(AclOperation.DESCRIBE),),
+        operations=(Operations(AclResourceType.CLUSTER, "", "", "cluster_authorized_operations"),),
+    ),
+    on="both",
+)
 def describe_cluster(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
     if request.endpoint_type not in _NAMES:
         return _refuse(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")

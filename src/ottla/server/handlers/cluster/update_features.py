@@ -5,10 +5,14 @@ v1 upgrade types and validate-only instead of allow_downgrade   v2 one error for
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ottla.cluster.commands.update_features import FeatureUpdate, FeatureUpgrade, UpdateFeatures
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.loop.later import Later
 from ottla.server.quorum.active_controller import Decided
 from ottla.server.quorum.not_controller import NotController
@@ -22,7 +26,18 @@ def _refuse(_: UpdateFeaturesRequest, error: ApiError) -> UpdateFeaturesResponse
     return UpdateFeaturesResponse(error_code=error.code, error_message=error.text)
 
 
-@handles(UpdateFeaturesRequest, on="both", forwarded=True, few=True, refuse=_refuse)
+def _named(request: UpdateFeaturesRequest) -> Iterator[str]:
+    yield from (f"{each.feature} {each.max_version_level}" for each in request.feature_updates)
+
+
+@handles(
+    UpdateFeaturesRequest,
+    needs=Needs((on_cluster(AclOperation.ALTER),), changes=_named),
+    on="both",
+    forwarded=True,
+    few=True,
+    refuse=_refuse,
+)
 def update_features(request: UpdateFeaturesRequest, context: Context) -> Decided[UpdateFeaturesResponse]:
     updates = tuple(
         FeatureUpdate(update.feature, update.max_version_level, _direction(update, context.request_version))
@@ -39,7 +54,7 @@ def update_features(request: UpdateFeaturesRequest, context: Context) -> Decided
         elif reply is None:
             made.set(good)
         else:  # kraft.version, the quorum's own feature: it has its own records
-            context.member.quorum.upgrade(reply).then(upgraded)
+            context.member.quorum.upgrade(reply).then(upgraded, made.fail)
 
     def upgraded(answer: UpdateFeaturesResponse) -> None:
         if answer.error_code == ErrorCode.NOT_CONTROLLER:
@@ -47,7 +62,7 @@ def update_features(request: UpdateFeaturesRequest, context: Context) -> Decided
         else:
             made.set(answer if answer.error_code else good)
 
-    context.member.controller.submit(UpdateFeatures(updates, request.validate_only)).then(decided)
+    context.member.controller.submit(UpdateFeatures(updates, request.validate_only)).then(decided, made.fail)
     return made.soonest()
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from ottla.groups.consumer.describe import ConsumerGroupDescription, ConsumerMemberDescription, DescribeConsumerGroup
 from ottla.model import limits
 from ottla.model.java import table_order
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.api.group_descriptions import DescribeForm, describe_groups, named_partitions
+from ottla.server.api.group_descriptions import HIDDEN_TEXT, DescribeForm, describe_groups, named_partitions
+from ottla.server.api.needs import TOLD_OF_GROUPS, CheckedItems, Hidden, Needs, on_group
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.consumer_group_describe import (
@@ -26,7 +28,18 @@ _CLASSIC_MEMBER = 0
 _CONSUMER_MEMBER = 1
 
 
-@handles(ConsumerGroupDescribeRequest, portions=Portions("group_ids", "groups", limits.GROUPS_PER_SLICE))
+@handles(
+    ConsumerGroupDescribeRequest,
+    needs=Needs(
+        items=CheckedItems(on_group(AclOperation.DESCRIBE, ""), "group_ids", "groups:group_id", order="first"),
+        hides=Hidden(
+            ("members.assignment.topic_partitions.topic_name", "members.target_assignment.topic_partitions.topic_name"),
+            HIDDEN_TEXT,
+        ),
+        operations=TOLD_OF_GROUPS,
+    ),
+    portions=Portions("group_ids", "groups", limits.GROUPS_PER_SLICE),
+)
 def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, context: Context
 ) -> Answer[ConsumerGroupDescribeResponse]:

@@ -6,6 +6,8 @@ v1 regular expressions; the member chooses its own id (KIP-1082)
 
 from __future__ import annotations
 
+from functools import partial
+
 from ottla.groups.consumer.checks import check_heartbeat
 from ottla.groups.consumer.draft import assignor_names
 from ottla.groups.consumer.heartbeat import ConsumerHeartbeat, ConsumerHeartbeatReply
@@ -13,8 +15,10 @@ from ottla.groups.consumer.leave import ConsumerLeave
 from ottla.groups.modern.group import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from ottla.model.errors import ApiError
 from ottla.model.settings.groups import GROUP_CONSUMER_ASSIGNORS
+from ottla.security.acls import AclOperation, AclResourceType
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_group, on_topic
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -26,7 +30,10 @@ Request = ConsumerGroupHeartbeatRequest
 Response = ConsumerGroupHeartbeatResponse
 
 
-@handles(ConsumerGroupHeartbeatRequest)
+@handles(
+    ConsumerGroupHeartbeatRequest,
+    needs=Needs((on_group(AclOperation.READ), on_topic(AclOperation.DESCRIBE, "subscribed_topic_names"))),
+)
 def consumer_group_heartbeat(request: Request, context: Context) -> Answer[Response]:
     heartbeat = _heartbeat(request, context)
     try:
@@ -66,6 +73,9 @@ def _heartbeat(request: Request, context: Context) -> ConsumerHeartbeat:
         owned=owned,
         client_id=context.client_id,
         client_host=f"/{context.connection.remote_address[0]}",
+        may_describe=None
+        if context.decisions is None
+        else partial(context.decisions.allows_now, AclOperation.DESCRIBE, AclResourceType.TOPIC),
     )
 
 

@@ -9,9 +9,11 @@ from ottla.groups.classic.describe import DescribeGroup
 from ottla.groups.classic.group import ClassicGroup, ClassicMember, ClassicState
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import TOLD_OF_GROUPS, CheckedItems, Needs, on_group
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer, Later, gather
 from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -23,7 +25,14 @@ _NOT_FOUND_SINCE = DescribeGroupsResponse.DescribedGroup.since("error_message")
 _DEAD = "Dead"
 
 
-@handles(DescribeGroupsRequest, portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE))
+@handles(
+    DescribeGroupsRequest,
+    needs=Needs(
+        items=CheckedItems(on_group(AclOperation.DESCRIBE, ""), "groups", "groups:group_id", order="first"),
+        operations=TOLD_OF_GROUPS,
+    ),
+    portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE),
+)
 def describe_groups(request: DescribeGroupsRequest, context: Context) -> Answer[DescribeGroupsResponse]:
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     groups = gather([_describe(name, operations, context) for name in request.groups])

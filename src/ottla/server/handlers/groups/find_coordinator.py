@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster, on_group, on_transaction
 from ottla.server.api.portions import Portions
 from ottla.server.coordinators.all_coordinators import AnyCoordinators
 from ottla.server.loop.later import Answer, Later, gather, settled
@@ -27,7 +29,18 @@ _NOBODY = (-1, "", -1)
 _NO_ERROR = ApiError(ErrorCode.NONE, "")
 
 
-@handles(FindCoordinatorRequest, portions=Portions("coordinator_keys", "coordinators", limits.ITEMS_PER_SLICE))
+@handles(
+    FindCoordinatorRequest,
+    needs=Needs(
+        guard="find_coordinator",
+        asks=(
+            on_group(AclOperation.DESCRIBE),
+            on_transaction(AclOperation.DESCRIBE),
+            on_cluster(AclOperation.CLUSTER_ACTION),
+        ),
+    ),
+    portions=Portions("coordinator_keys", "coordinators", limits.ITEMS_PER_SLICE),
+)
 def find_coordinator(request: FindCoordinatorRequest, context: Context) -> Answer[FindCoordinatorResponse]:
     if context.request_version >= _FIRST_VERSION_OF_MANY:
         found = [_find(key, request.key_type, context) for key in request.coordinator_keys]

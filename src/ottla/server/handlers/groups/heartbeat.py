@@ -6,13 +6,15 @@ from __future__ import annotations
 
 from ottla.groups.classic.heartbeat import ClassicHeartbeat
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_group
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-@handles(HeartbeatRequest)
+@handles(HeartbeatRequest, needs=Needs((on_group(AclOperation.READ),)))
 def heartbeat(request: HeartbeatRequest, context: Context) -> Answer[HeartbeatResponse]:
     if not request.group_id:
         return _response(ErrorCode.INVALID_GROUP_ID)

@@ -13,8 +13,10 @@ from ottla.groups.classic.join import Join
 from ottla.groups.classic.turn import JoinReply
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.settings.groups import GROUP_MAX_SESSION_TIMEOUT_MS, GROUP_MIN_SESSION_TIMEOUT_MS
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_group
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -27,7 +29,10 @@ _FIRST_VERSION_WITH_PROTOCOL_TYPE = JoinGroupResponse.since("protocol_type")
 _FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = JoinGroupResponse.since("skip_assignment")
 
 
-@handles(JoinGroupRequest)
+@handles(
+    JoinGroupRequest,
+    needs=Needs((on_group(AclOperation.READ),), refused=(("generation_id", -1), ("protocol_name", None))),
+)
 def join_group(request: JoinGroupRequest, context: Context) -> Answer[JoinGroupResponse]:
     version = context.request_version
     shortest_ms = context.settings[GROUP_MIN_SESSION_TIMEOUT_MS]

@@ -12,8 +12,10 @@ from ottla.groups.classic.arguments import Leaver
 from ottla.groups.classic.leave import ClassicLeave
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_group
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -23,7 +25,11 @@ log = logging.getLogger(__name__)
 _FIRST_VERSION_OF_MANY = LeaveGroupRequest.since("members")
 
 
-@handles(LeaveGroupRequest, portions=Portions("members", "members", limits.LEAVERS_PER_SLICE))
+@handles(
+    LeaveGroupRequest,
+    needs=Needs((on_group(AclOperation.READ),)),
+    portions=Portions("members", "members", limits.LEAVERS_PER_SLICE),
+)
 def leave_group(request: LeaveGroupRequest, context: Context) -> Answer[LeaveGroupResponse]:
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)

@@ -11,8 +11,10 @@ from ottla.groups.group import Group, GroupKind
 from ottla.groups.listing import AllGroups, GroupFilter, listed
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, Seen, on_cluster, on_group
 from ottla.server.loop.later import Answer, gather
 from ottla.wire.messages.groups.list_groups import ListGroupsRequest, ListGroupsResponse
 
@@ -20,7 +22,10 @@ ListedGroup = ListGroupsResponse.ListedGroup
 _KINDS = {kind.value: kind for kind in GroupKind}
 
 
-@handles(ListGroupsRequest)
+@handles(
+    ListGroupsRequest,
+    needs=Needs(sees=(Seen(on_group(AclOperation.DESCRIBE), "groups", unless=on_cluster(AclOperation.DESCRIBE)),)),
+)
 def list_groups(request: ListGroupsRequest, context: Context) -> Answer[ListGroupsResponse]:
     states = frozenset(state.lower() for state in request.states_filter)
     # An unknown type matches no group, which is not the same as no filter.

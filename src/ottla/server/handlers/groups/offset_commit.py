@@ -10,8 +10,10 @@ from ottla.groups.offsets.commit import CommitOffsets, NewOffset
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import CheckedItems, Needs, on_group, on_topic
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -23,7 +25,17 @@ PartitionAnswer = TopicAnswer.Partition
 _FIRST_VERSION_BY_ID = OffsetCommitRequest.Topic.since("topic_id")
 
 
-@handles(OffsetCommitRequest, portions=Portions("topics.partitions", "topics.partitions", limits.OFFSETS_PER_SLICE))
+@handles(
+    OffsetCommitRequest,
+    needs=Needs(
+        (on_group(AclOperation.READ),),
+        mirror="topics.partitions > topics.partitions",
+        items=CheckedItems(
+            on_topic(AclOperation.READ), "topics.partitions", "topics.partitions", id="topic_id", order="first"
+        ),
+    ),
+    portions=Portions("topics.partitions", "topics.partitions", limits.OFFSETS_PER_SLICE),
+)
 def offset_commit(request: OffsetCommitRequest, context: Context) -> Answer[OffsetCommitResponse]:
     by_id = context.request_version >= _FIRST_VERSION_BY_ID
     answers = _Answers(by_id=by_id)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ottla.groups.offsets.remove import DeleteOffsets
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import CheckedItems, Needs, on_group, on_topic
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
@@ -14,7 +18,21 @@ TopicAnswer = OffsetDeleteResponse.Topic
 PartitionAnswer = TopicAnswer.Partition
 
 
-@handles(OffsetDeleteRequest)
+def _named(request: OffsetDeleteRequest) -> Iterator[str]:
+    yield f"group {request.group_id}"
+    yield from (topic.name for topic in request.topics)
+
+
+@handles(
+    OffsetDeleteRequest,
+    needs=Needs(
+        (on_group(AclOperation.DELETE),),
+        items=CheckedItems(
+            on_topic(AclOperation.READ), "topics.partitions", "topics.partitions", order="first", always_asks=True
+        ),
+        changes=_named,
+    ),
+)
 def offset_delete(request: OffsetDeleteRequest, context: Context) -> Answer[OffsetDeleteResponse]:
     if not request.group_id:
         return _refuse(ApiError(ErrorCode.INVALID_GROUP_ID))

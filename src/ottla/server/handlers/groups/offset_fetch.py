@@ -13,8 +13,10 @@ from ottla.groups.offsets.fetch import FetchedOffset, FetchedOffsets, FetchOffse
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID, TopicPartition
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_group, on_topic
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer, Later, gather
 from ottla.wire.messages.groups.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -33,7 +35,11 @@ _FIRST_VERSION_BY_ID = OffsetFetchRequest.Group.Topics.since("topic_id")
 _FIRST_VERSION_WITH_ERROR = OffsetFetchResponse.since("error_code")
 
 
-@handles(OffsetFetchRequest, portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE, changes=False))
+@handles(
+    OffsetFetchRequest,
+    needs=Needs(guard="offset_fetch", asks=(on_group(AclOperation.DESCRIBE), on_topic(AclOperation.DESCRIBE))),
+    portions=Portions("groups", "groups", limits.GROUPS_PER_SLICE, changes=False),
+)
 def offset_fetch(request: OffsetFetchRequest, context: Context) -> Answer[OffsetFetchResponse]:
     version = context.request_version
     if version >= _FIRST_VERSION_OF_MANY:

@@ -7,9 +7,11 @@ from ottla.groups.streams.tasks import Tasks, TaskSet, without_epochs
 from ottla.groups.streams.topology import InternalTopic, Subtopology
 from ottla.model import limits
 from ottla.model.java import table_order
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.api.group_descriptions import DescribeForm, describe_groups
+from ottla.server.api.group_descriptions import HIDDEN_TEXT, DescribeForm, describe_groups
+from ottla.server.api.needs import TOLD_OF_GROUPS, CheckedItems, Hidden, Needs, on_group
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.streams_group_describe import (
@@ -25,7 +27,23 @@ from ottla.wire.messages.groups.streams_group_describe import (
 Group = StreamsGroupDescribeResponse.DescribedGroup
 
 
-@handles(StreamsGroupDescribeRequest, portions=Portions("group_ids", "groups", limits.GROUPS_PER_SLICE))
+@handles(
+    StreamsGroupDescribeRequest,
+    needs=Needs(
+        items=CheckedItems(on_group(AclOperation.DESCRIBE, ""), "group_ids", "groups:group_id", order="first"),
+        hides=Hidden(
+            (
+                "topology.subtopologies.source_topics",
+                "topology.subtopologies.repartition_sink_topics",
+                "topology.subtopologies.repartition_source_topics.name",
+                "topology.subtopologies.state_changelog_topics.name",
+            ),
+            HIDDEN_TEXT,
+        ),
+        operations=TOLD_OF_GROUPS,
+    ),
+    portions=Portions("group_ids", "groups", limits.GROUPS_PER_SLICE),
+)
 def streams_group_describe(
     request: StreamsGroupDescribeRequest, context: Context
 ) -> Answer[StreamsGroupDescribeResponse]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ottla.groups.modern.group import LEAVE_EPOCH
 from ottla.groups.streams.checks import check_heartbeat, check_topology_names
 from ottla.groups.streams.endpoints import EndpointShare, TopicShare
@@ -11,8 +13,11 @@ from ottla.groups.streams.leave import StreamsLeave
 from ottla.groups.streams.member import UserEndpoint
 from ottla.groups.streams.tasks import Tasks, TaskSet
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation, AclResourceType
+from ottla.security.decisions import Decisions
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import LETTER_TOPICS, Needs, on_group, on_topic
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups import streams_group_heartbeat as messages
 from ottla.wire.messages.groups.streams_group_heartbeat import (
@@ -24,7 +29,15 @@ Request = StreamsGroupHeartbeatRequest
 Response = StreamsGroupHeartbeatResponse
 
 
-@handles(StreamsGroupHeartbeatRequest)
+@handles(
+    StreamsGroupHeartbeatRequest,
+    needs=Needs(
+        (on_group(AclOperation.READ),),
+        guard="streams_group_heartbeat",
+        unnoted="members send it for ever; the right to each topic that the group has created is noted",
+        asks=(on_topic(AclOperation.DESCRIBE), *LETTER_TOPICS),
+    ),
+)
 def streams_group_heartbeat(request: Request, context: Context) -> Answer[Response]:
     try:
         context.groups.require_streams_protocol()
@@ -62,6 +75,13 @@ def _heartbeat(request: Request, context: Context) -> StreamsHeartbeat:
         wants_shutdown=request.shutdown_application,
         client_id=context.client_id,
         client_host=f"/{context.connection.remote_address[0]}",
+        may_create=None if context.decisions is None else partial(_may_create, context.decisions),
+    )
+
+
+def _may_create(decisions: Decisions, name: str) -> bool:
+    return decisions.suffices_on_cluster(AclOperation.CREATE) or decisions.allows(
+        AclOperation.CREATE, AclResourceType.TOPIC, name
     )
 
 

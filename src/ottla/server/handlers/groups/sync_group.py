@@ -8,15 +8,17 @@ from __future__ import annotations
 from ottla.groups.classic.sync import AssignmentRefused, Sync
 from ottla.groups.classic.turn import SyncReply
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_group
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _FIRST_VERSION_WITH_PROTOCOL = SyncGroupRequest.since("protocol_type")
 
 
-@handles(SyncGroupRequest)
+@handles(SyncGroupRequest, needs=Needs((on_group(AclOperation.READ),)))
 def sync_group(request: SyncGroupRequest, context: Context) -> Answer[SyncGroupResponse]:
     is_protocol_known = request.protocol_type is not None and request.protocol_name is not None
     if context.request_version >= _FIRST_VERSION_WITH_PROTOCOL and not is_protocol_known:

@@ -15,15 +15,23 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import FIRST_LEADER_EPOCH
 from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.raft.replica_progress import ReplicaView
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.wire.messages.quorum.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
 
 TopicAnswer = DescribeQuorumResponse.TopicData
 PartitionAnswer = TopicAnswer.PartitionData
 
 
-@handles(DescribeQuorumRequest, on="both", forwarded=True, few=True)
+@handles(
+    DescribeQuorumRequest,
+    needs=Needs((on_cluster(AclOperation.DESCRIBE),), explained=True),
+    on="both",
+    forwarded=True,
+    few=True,
+)
 def describe_quorum(request: DescribeQuorumRequest, context: Context) -> DescribeQuorumResponse:
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked != [(CLUSTER_METADATA_TOPIC, [0])]:

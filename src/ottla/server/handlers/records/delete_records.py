@@ -12,8 +12,11 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.names import is_internal
 from ottla.replica.partition import Partition
+from ottla.security.acls import AclOperation
+from ottla.server.api.changes.names import topics_named
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import CheckedItems, Needs, on_topic
 from ottla.server.api.portions import Portions
 from ottla.server.api.turns import keep_turn
 from ottla.server.loop.later import Answer, Later
@@ -27,6 +30,15 @@ _NO_LOW_WATERMARK = -1
 
 @handles(
     DeleteRecordsRequest,
+    needs=Needs(
+        items=CheckedItems(
+            on_topic(AclOperation.DELETE),
+            "topics.partitions",
+            "topics.partitions",
+            refused=(("low_watermark", _NO_LOW_WATERMARK),),
+        ),
+        changes=topics_named,
+    ),
     portions=Portions("topics.partitions", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE),
 )
 def delete_records(request: DeleteRecordsRequest, context: Context) -> Answer[DeleteRecordsResponse]:

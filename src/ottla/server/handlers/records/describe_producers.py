@@ -6,9 +6,11 @@ from collections.abc import Generator
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.names import check_topic_name
+from ottla.model.names import check_topic_name, topic_name_problem
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import CheckedItems, Needs, Right, on_topic
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.records.describe_producers import DescribeProducersRequest, DescribeProducersResponse
@@ -17,8 +19,26 @@ TopicAnswer = DescribeProducersResponse.TopicResponse
 PartitionAnswer = TopicAnswer.PartitionResponse
 
 
+_READ = on_topic(AclOperation.READ)
+
+
+def _right(topic: DescribeProducersRequest.TopicRequest) -> Right | None:
+    """Return the right that a topic needs; one with an invalid name is refused for that."""
+    return _READ if topic_name_problem(topic.name) is None else None
+
+
 @handles(
     DescribeProducersRequest,
+    needs=Needs(
+        items=CheckedItems(
+            _right,
+            "topics.partition_indexes",
+            "topics.partitions:partition_index",
+            order="place",
+            explained=True,
+            rights=(_READ,),
+        )
+    ),
     portions=Portions("topics.partition_indexes", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE),
 )
 def describe_producers(request: DescribeProducersRequest, context: Context) -> Answer[DescribeProducersResponse]:

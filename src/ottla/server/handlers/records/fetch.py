@@ -11,12 +11,14 @@ from __future__ import annotations
 from functools import partial
 
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.ids import BrokerEpoch
+from ottla.model.ids import NO_ID, BrokerEpoch
 from ottla.model.session_epochs import INITIAL_EPOCH
 from ottla.replica.partition import READ_COMMITTED, READ_UNCOMMITTED
+from ottla.security.acls import AclOperation, AclResourceType
 from ottla.server.api.advertised_brokers import listed_brokers
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster, on_topic
 from ottla.server.fetch.answers import FIRST_VERSION_BY_ID, refuse_all, replica_of
 from ottla.server.fetch.fetch_sessions import FetchSession
 from ottla.server.loop.later import Answer
@@ -25,7 +27,24 @@ from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 _SESSION = "the session of a follower"  # the key of the callback that closes it with its connection
 
 
-@handles(FetchRequest, on="both")
+def _refuse(request: FetchRequest, error: ApiError) -> FetchResponse:
+    """Refuse a whole request. Clients that name topics by id need no error per partition."""
+    refused = refuse_all(request, error.code)
+    refused.session_id = request.session_id
+    refused.responses = [topic for topic in refused.responses if topic.topic_id == NO_ID]
+    return refused
+
+
+@handles(
+    FetchRequest,
+    needs=Needs(
+        guard="fetch",
+        asks=(on_topic(AclOperation.READ), on_cluster(AclOperation.CLUSTER_ACTION)),
+        on_controllers=(on_cluster(AclOperation.CLUSTER_ACTION),),
+        refuse=_refuse,
+    ),
+    on="both",
+)
 def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
     if context.connection.controller:
         context.next_fetch_ends_wait = True
@@ -46,8 +65,11 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
         # it is a follower's session
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
     context.next_fetch_ends_wait = False
+    quota = context.quotas.fetching(context) if context.quotas.active else None
+    decisions = context.decisions
+    readable = None if decisions is None else partial(decisions.allows, AclOperation.READ, AclResourceType.TOPIC)
     return fetches.answer_consumer(
-        request, session, by_id, version, context.client_id, partial(listed_brokers, context)
+        request, session, by_id, version, context.client_id, partial(listed_brokers, context), readable, quota
     )
 
 

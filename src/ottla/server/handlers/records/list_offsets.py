@@ -19,8 +19,10 @@ from ottla.log.files.disk import Cold, StorageError, in_a_hurry
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.replica.reading import TO_THE_END
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import CheckedItems, Needs, on_topic
 from ottla.server.api.portions import Portions
 from ottla.server.api.turns import keep_turn
 from ottla.server.loop.later import Answer, Later, gather
@@ -44,6 +46,7 @@ _DEBUGGER = -2  # may read from any replica
 
 @handles(
     ListOffsetsRequest,
+    needs=Needs(items=CheckedItems(on_topic(AclOperation.DESCRIBE), "topics.partitions", "topics.partitions")),
     portions=Portions("topics.partitions", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE, changes=False),
 )
 def list_offsets(request: ListOffsetsRequest, context: Context) -> Answer[ListOffsetsResponse]:
@@ -89,7 +92,7 @@ def _search(
         settle(answer(search))
     except Unfinished as unfinished:
         unfinished.go_on(context.storage.looks, context).then(
-            lambda found: _search(found, answer, settle, context, done)
+            lambda found: _search(found, answer, settle, context, done), done.fail
         )
     except Cold as cold:
         context.storage.cold.warm(cold, done, lambda: _search(search, answer, settle, context, done))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ottla.model import limits
 from ottla.model.errors import ApiError
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import CheckedItems, Needs, on_cluster, on_topic
 from ottla.server.api.portions import Portions
 from ottla.wire.messages.records.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -18,6 +20,14 @@ EpochAnswer = TopicAnswer.EpochEndOffset
 
 @handles(
     OffsetForLeaderEpochRequest,
+    needs=Needs(
+        items=CheckedItems(
+            on_topic(AclOperation.DESCRIBE, "topic"),
+            "topics.partitions",
+            "topics.partitions",
+            unless=on_cluster(AclOperation.CLUSTER_ACTION),
+        )
+    ),
     portions=Portions("topics.partitions", "topics.partitions", limits.PARTITIONS_OPENED_PER_SLICE),
 )
 def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:

@@ -23,9 +23,11 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import INTERNAL_TOPICS
 from ottla.records.batch import BatchHeader, check_request
 from ottla.replica.partition import ACKS_ALL, Partition
+from ottla.security.acls import AclOperation
 from ottla.server.api.acknowledging import Pending, name_produce_leaders, turn_into_error, wait_for_placed, when_durable
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_topic, on_transaction
 from ottla.server.api.produce_looks import LookNeeded, ProduceLooks, first_look, name_dated
 from ottla.server.api.turns import keep_turn
 from ottla.server.api.unwritten_records import held_until_written
@@ -57,7 +59,10 @@ _LOG_START_UNTOLD = frozenset(
 )
 
 
-@handles(ProduceRequest)
+@handles(
+    ProduceRequest,
+    needs=Needs(guard="produce", asks=(on_topic(AclOperation.WRITE), on_transaction(AclOperation.WRITE))),
+)
 def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse]:
     version = context.request_version
     topic_data = request.topic_data
@@ -166,10 +171,7 @@ def _append_all(
             try:
                 if not -1 <= acks <= 1:
                     raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS)
-                if version >= FIRST_VERSION_BY_ID:
-                    partition = context.storage.partitions.find_by_id(topic.topic_id, data.index)
-                else:
-                    partition = context.storage.partitions.find(topic.name, data.index)
+                partition = _find(topic, data.index, context, version)
                 header = check_request(data.records if data.records is not None else b"", version)
                 transaction = None
                 if header.is_transactional:
@@ -233,6 +235,8 @@ def _append(
 ) -> PartitionResponse:
     if partition.topic in INTERNAL_TOPICS:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {partition.topic}")
+    if context.tenants.full is not None:
+        context.tenants.check_write(partition.topic)
     assert records is not None, "check_request refuses null records"
     cuts = partition.cuts
     try:
@@ -249,6 +253,7 @@ def _append(
         refusal = _refusal(partition.index, error)
         refusal.log_start_offset = partition.log.log_start_offset
         return refusal
+    partition.received_bytes += len(records)
     answer = PartitionResponse(
         index=partition.index,
         error_code=0,

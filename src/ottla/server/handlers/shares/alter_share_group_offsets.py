@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ottla.groups.share.offsets import AlterOffsets, ShareOffsetsAlteration
 from ottla.groups.share.state_partitions import SharesInitialized
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import CheckedItems, Needs, on_group, on_topic
 from ottla.server.api.portions import Portions
 from ottla.server.groups.share_group_states import Outcomes
 from ottla.wire.messages.shares.alter_share_group_offsets import (
@@ -23,8 +27,25 @@ PartitionAnswer = TopicAnswer.Partition
 _UNKNOWN = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.message)
 
 
+def _named(request: AlterShareGroupOffsetsRequest) -> Iterator[str]:
+    yield f"group {request.group_id}"
+    yield from (topic.topic_name for topic in request.topics)
+
+
 @handles(
     AlterShareGroupOffsetsRequest,
+    needs=Needs(
+        (on_group(AclOperation.READ),),
+        explained=True,
+        items=CheckedItems(
+            on_topic(AclOperation.READ, "topic_name"),
+            "topics.partitions",
+            "responses.partitions",
+            order="first",
+            always_asks=True,
+        ),
+        changes=_named,
+    ),
     portions=Portions("topics.partitions", "responses.partitions", limits.ITEMS_PER_SLICE),
 )
 async def alter_share_group_offsets(request: AlterShareGroupOffsetsRequest, context: Context) -> Response:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ottla.groups.share.offsets import DeleteShareOffsets, OffsetsDeleted, ShareOffsetsDeletion
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import CheckedItems, Needs, on_group, on_topic
 from ottla.server.api.portions import Portions
 from ottla.wire.messages.shares.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
@@ -18,7 +22,28 @@ Response = DeleteShareGroupOffsetsResponse
 TopicAnswer = Response.Topic
 
 
-@handles(DeleteShareGroupOffsetsRequest, portions=Portions("topics", "responses", limits.ITEMS_PER_SLICE))
+def _named(request: DeleteShareGroupOffsetsRequest) -> Iterator[str]:
+    yield f"group {request.group_id}"
+    yield from (topic.topic_name for topic in request.topics)
+
+
+@handles(
+    DeleteShareGroupOffsetsRequest,
+    needs=Needs(
+        (on_group(AclOperation.DELETE),),
+        explained=True,
+        items=CheckedItems(
+            on_topic(AclOperation.READ, "topic_name"),
+            "topics",
+            "responses",
+            order="first",
+            always_asks=True,
+            explained=True,
+        ),
+        changes=_named,
+    ),
+    portions=Portions("topics", "responses", limits.ITEMS_PER_SLICE),
+)
 async def delete_share_group_offsets(request: DeleteShareGroupOffsetsRequest, context: Context) -> Response:
     group_id = request.group_id
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.api.share_state_requests import STATE_PORTIONS, StateForm, ask_share_coordinators
+from ottla.server.api.share_state_requests import STATE_NEEDS, STATE_PORTIONS, StateForm, ask_share_coordinators
 from ottla.server.loop.later import Answer
 from ottla.shares.state.commands import DeleteState
 from ottla.wire.messages.shares.delete_share_group_state import (
@@ -13,7 +13,11 @@ from ottla.wire.messages.shares.delete_share_group_state import (
 )
 
 
-@handles(DeleteShareGroupStateRequest, portions=STATE_PORTIONS)
+@handles(
+    DeleteShareGroupStateRequest,
+    needs=STATE_NEEDS,
+    portions=STATE_PORTIONS,
+)
 def delete_share_group_state(
     request: DeleteShareGroupStateRequest, context: Context
 ) -> Answer[DeleteShareGroupStateResponse]:

@@ -11,8 +11,10 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import FIRST_LEADER_EPOCH, NO_ID, TopicPartition
 from ottla.model.limits import INT64_MAX
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import CheckedItems, Needs, on_group, on_topic
 from ottla.server.api.portions import Portions
 from ottla.server.api.share_state_requests import ask_each
 from ottla.server.loop.later import Later
@@ -34,6 +36,11 @@ _NO_LAG = -1
 
 @handles(
     DescribeShareGroupOffsetsRequest,
+    needs=Needs(
+        items=CheckedItems(on_group(AclOperation.DESCRIBE), "groups", "groups", order="place"),
+        guard="describe_share_group_offsets",
+        asks=(on_topic(AclOperation.DESCRIBE),),
+    ),
     portions=Portions("groups.topics.partitions", "groups.topics.partitions", limits.ITEMS_PER_SLICE),
 )
 async def describe_share_group_offsets(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.api.share_state_requests import STATE_PORTIONS, StateForm, ask_share_coordinators
+from ottla.server.api.share_state_requests import STATE_NEEDS, STATE_PORTIONS, StateForm, ask_share_coordinators
 from ottla.server.loop.later import Answer
 from ottla.shares.state.commands import ReadState, StoredShareState
 from ottla.shares.state.partition import NO_COUNT
@@ -16,7 +16,11 @@ TopicAnswer = ReadShareGroupStateResponse.ReadStateResult
 PartitionAnswer = TopicAnswer.PartitionResult
 
 
-@handles(ReadShareGroupStateRequest, portions=STATE_PORTIONS)
+@handles(
+    ReadShareGroupStateRequest,
+    needs=STATE_NEEDS,
+    portions=STATE_PORTIONS,
+)
 def read_share_group_state(
     request: ReadShareGroupStateRequest, context: Context
 ) -> Answer[ReadShareGroupStateResponse]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ottla.model.ids import FIRST_LEADER_EPOCH
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.api.share_state_requests import STATE_PORTIONS, StateForm, ask_share_coordinators
+from ottla.server.api.share_state_requests import STATE_NEEDS, STATE_PORTIONS, StateForm, ask_share_coordinators
 from ottla.server.loop.later import Answer
 from ottla.shares.state.commands import ReadSummary, Summary
 from ottla.shares.state.partition import NO_COUNT
@@ -18,7 +18,11 @@ from ottla.wire.messages.shares.read_share_group_state_summary import (
 )
 
 
-@handles(ReadShareGroupStateSummaryRequest, portions=STATE_PORTIONS)
+@handles(
+    ReadShareGroupStateSummaryRequest,
+    needs=STATE_NEEDS,
+    portions=STATE_PORTIONS,
+)
 def read_share_group_state_summary(
     request: ReadShareGroupStateSummaryRequest, context: Context
 ) -> Answer[ReadShareGroupStateSummaryResponse]:

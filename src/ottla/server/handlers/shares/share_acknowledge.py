@@ -8,9 +8,11 @@ from __future__ import annotations
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import FIRST_LEADER_EPOCH
 from ottla.model.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.leader_hints import name_share_leaders
+from ottla.server.api.needs import CheckedItems, Needs, on_group, on_topic
 from ottla.server.fetch.share_sessions import Named
 from ottla.server.loop.later import Answer, gather
 from ottla.wire.messages.shares.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
@@ -19,7 +21,15 @@ TopicResponse = ShareAcknowledgeResponse.TopicResponse
 PartitionData = TopicResponse.PartitionData
 
 
-@handles(ShareAcknowledgeRequest)
+@handles(
+    ShareAcknowledgeRequest,
+    needs=Needs(
+        (on_group(AclOperation.READ),),
+        items=CheckedItems(
+            on_topic(AclOperation.READ), "topics.partitions", "responses.partitions", id="topic_id", always_asks=True
+        ),
+    ),
+)
 def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Answer[ShareAcknowledgeResponse]:
     shares = context.shares
     try:
@@ -52,8 +62,7 @@ def share_acknowledge(request: ShareAcknowledgeRequest, context: Context) -> Ans
         name_share_leaders(response, context)
         return response
 
-    answer = gather(list(outcomes.values())).map(respond)
-    return answer.taken() if answer.done else answer
+    return gather(list(outcomes.values())).map(respond).soonest()
 
 
 def _topics(outcomes: dict[Named, ApiError | None]) -> list[TopicResponse]:

@@ -8,14 +8,18 @@ session names every partition that was read, even those without records.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import FIRST_LEADER_EPOCH
 from ottla.model.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
+from ottla.security.acls import AclOperation, AclResourceType
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.leader_hints import name_share_leaders
+from ottla.server.api.needs import Needs, on_group, on_topic
 from ottla.server.fetch.share_sessions import Named, ShareSession
-from ottla.server.loop.later import Answer, Later, gather
+from ottla.server.loop.later import Answer, Later, gather, settled
 from ottla.server.shares.taken_records import NOTHING, ShareFound, Taken
 from ottla.wire.messages.shares.share_fetch import ShareFetchRequest, ShareFetchResponse
 
@@ -23,7 +27,10 @@ TopicResponse = ShareFetchResponse.ShareFetchableTopicResponse
 PartitionData = TopicResponse.PartitionData
 
 
-@handles(ShareFetchRequest)
+@handles(
+    ShareFetchRequest,
+    needs=Needs((on_group(AclOperation.READ),), asks=(on_topic(AclOperation.READ),)),
+)
 def share_fetch(request: ShareFetchRequest, context: Context) -> Answer[ShareFetchResponse]:
     shares = context.shares
     try:
@@ -35,14 +42,42 @@ def share_fetch(request: ShareFetchRequest, context: Context) -> Answer[ShareFet
         response = _response([], 0)
         response.error_code, response.error_message = error.code, error.text
         return _later(response, request, context) if error.code == ErrorCode.SHARE_SESSION_LIMIT_REACHED else response
-    outcomes = shares.acknowledge(group_id, member_id, request.topics, renew=request.is_renew_ack)
+    readable = _readable(context)
+    topics = request.topics if readable is None else [each for each in request.topics if readable(each.topic_id)]
+    outcomes = shares.acknowledge(group_id, member_id, topics, renew=request.is_renew_ack)
+    if len(topics) < len(request.topics):
+        outcomes |= _refused(request, {topic.topic_id for topic in topics})
     if request.share_session_epoch == FINAL_EPOCH:
         return _close(request, session, outcomes, context)
-    records = shares.read(session, request)
+    records = shares.read(session, request, readable)
     answer = _both(gather(list(outcomes.values())), records).map(
         lambda both: _response_to(request, session, outcomes, context, *both)
     )
-    return answer.taken() if answer.done else answer
+    return answer.soonest()
+
+
+def _readable(context: Context) -> Callable[[bytes], bool] | None:
+    """Return whether the member may read the topic with an id; a topic that does not exist is refused for that."""
+    decisions, topics = context.decisions, context.member.state.topic_by_id
+    if decisions is None:
+        return None
+
+    def readable(topic_id: bytes) -> bool:
+        topic = topics.get(topic_id)
+        return topic is None or decisions.allows(AclOperation.READ, AclResourceType.TOPIC, topic.name)
+
+    return readable
+
+
+def _refused(request: ShareFetchRequest, readable: Collection[bytes]) -> dict[Named, Later[ApiError | None]]:
+    """Return the outcomes of acknowledgements in topics that the member may not read."""
+    return {
+        (topic.topic_id, each.partition_index): settled(ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        for topic in request.topics
+        if topic.topic_id not in readable
+        for each in topic.partitions
+        if each.acknowledgement_batches
+    }
 
 
 def _later(response: ShareFetchResponse, request: ShareFetchRequest, context: Context) -> Later[ShareFetchResponse]:
@@ -95,8 +130,7 @@ def _close(
         found = {name: _data(name[1], ack=error) for name, error in zip(outcomes, errors, strict=False)}
         return _response(_topics(found), lock_ms)
 
-    answer = gather([*outcomes.values(), *released.values()]).map(respond)
-    return answer.taken() if answer.done else answer
+    return gather([*outcomes.values(), *released.values()]).map(respond).soonest()
 
 
 def _response_to(
@@ -135,7 +169,15 @@ def _both(
     """
     both: Later[tuple[list[ApiError | None], ShareFound]] = Later()
     both.on_abandon = records.abandon
-    acks.then(lambda errors: records.then(lambda found: both.set((errors, found))))
+
+    def acked(errors: list[ApiError | None]) -> None:
+        records.then(lambda found: both.set((errors, found)), both.fail)
+
+    def failed() -> None:
+        records.abandon()
+        both.fail()
+
+    acks.then(acked, failed)
     return both
 
 

@@ -7,9 +7,11 @@ from ottla.groups.share.member import ShareMember
 from ottla.model import limits
 from ottla.model.java import table_order
 from ottla.model.settings.share import GROUP_SHARE_ASSIGNORS
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.api.group_descriptions import DescribeForm, describe_groups, named_partitions
+from ottla.server.api.group_descriptions import HIDDEN_TEXT, DescribeForm, describe_groups, named_partitions
+from ottla.server.api.needs import TOLD_OF_GROUPS, CheckedItems, Hidden, Needs, on_group
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.shares.share_group_describe import (
@@ -22,7 +24,15 @@ from ottla.wire.messages.shares.share_group_describe import (
 Group = ShareGroupDescribeResponse.DescribedGroup
 
 
-@handles(ShareGroupDescribeRequest, portions=Portions("group_ids", "groups", limits.GROUPS_PER_SLICE))
+@handles(
+    ShareGroupDescribeRequest,
+    needs=Needs(
+        items=CheckedItems(on_group(AclOperation.DESCRIBE, ""), "group_ids", "groups:group_id", order="first"),
+        hides=Hidden(("members.assignment.topic_partitions.topic_name",), HIDDEN_TEXT),
+        operations=TOLD_OF_GROUPS,
+    ),
+    portions=Portions("group_ids", "groups", limits.GROUPS_PER_SLICE),
+)
 def share_group_describe(request: ShareGroupDescribeRequest, context: Context) -> Answer[ShareGroupDescribeResponse]:
     return describe_groups(request, context, _FORM)
 

@@ -7,8 +7,10 @@ from ottla.groups.modern.group import JOIN_EPOCH, LEAVE_EPOCH
 from ottla.groups.share.heartbeat import ShareHeartbeat, ShareHeartbeatReply
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_group, on_topic
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.shares.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
@@ -19,7 +21,10 @@ from ottla.wire.messages.shares.share_group_heartbeat import (
 Assignment = ShareGroupHeartbeatResponse.Assignment
 
 
-@handles(ShareGroupHeartbeatRequest)
+@handles(
+    ShareGroupHeartbeatRequest,
+    needs=Needs((on_group(AclOperation.READ), on_topic(AclOperation.DESCRIBE, "subscribed_topic_names"))),
+)
 def share_group_heartbeat(request: ShareGroupHeartbeatRequest, context: Context) -> Answer[ShareGroupHeartbeatResponse]:
     try:
         context.shares.require_enabled()

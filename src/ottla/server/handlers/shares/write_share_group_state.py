@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
-from ottla.server.api.share_state_requests import STATE_PORTIONS, StateForm, ask_share_coordinators
+from ottla.server.api.share_state_requests import STATE_NEEDS, STATE_PORTIONS, StateForm, ask_share_coordinators
 from ottla.server.loop.later import Answer
 from ottla.shares.state.batches import StateBatch
 from ottla.shares.state.commands import WriteState
 from ottla.wire.messages.shares.write_share_group_state import WriteShareGroupStateRequest, WriteShareGroupStateResponse
 
 
-@handles(WriteShareGroupStateRequest, portions=STATE_PORTIONS)
+@handles(
+    WriteShareGroupStateRequest,
+    needs=STATE_NEEDS,
+    portions=STATE_PORTIONS,
+)
 def write_share_group_state(
     request: WriteShareGroupStateRequest, context: Context
 ) -> Answer[WriteShareGroupStateResponse]:

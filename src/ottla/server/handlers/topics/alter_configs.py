@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.cluster.commands.alter_configs import AlterConfigs, ConfigAlteration, Op
 from ottla.model import limits
-from ottla.server.api.config_changes import ChangesForm, alter
+from ottla.server.api.config_changes import ChangesForm, alter, config_changes
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
@@ -15,7 +15,13 @@ _Resource = AlterConfigsRequest.Resource
 _Config = AlterConfigsRequest.Resource.AlterableConfig
 
 
-@handles(AlterConfigsRequest, on="both", portions=Portions("resources", "responses", limits.RESOURCES_PER_SLICE))
+@handles(
+    AlterConfigsRequest,
+    needs=config_changes(loggers=False),
+    on="both",
+    forwarded_in_part=True,
+    portions=Portions("resources", "responses", limits.RESOURCES_PER_SLICE),
+)
 def alter_configs(request: AlterConfigsRequest, context: Context) -> Answer[AlterConfigsResponse]:
     return alter(request, context, _FORM)
 
@@ -37,4 +43,5 @@ _FORM = ChangesForm(
     AlterConfigsResponse.ResourceResponse,
     AlterConfigs,
     sets_log_levels=False,
+    replaces=True,
 )

@@ -8,8 +8,11 @@ from __future__ import annotations
 from ottla.cluster.commands.reassign import Moved, Reassign, ReplicaAssignment
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
+from ottla.server.api.changes.names import topics_named
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.api.portions import Portions
 from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.topics.alter_partition_reassignments import (
@@ -20,12 +23,26 @@ from ottla.wire.messages.topics.alter_partition_reassignments import (
 _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 
 
-def _refuse(_: AlterPartitionReassignmentsRequest, error: ApiError) -> AlterPartitionReassignmentsResponse:
-    return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.text, responses=[])
+def _refuse(request: AlterPartitionReassignmentsRequest, error: ApiError) -> AlterPartitionReassignmentsResponse:
+    """Refuse the whole request; as with Kafka, each partition repeats the error."""
+    responses = [
+        _Topic(
+            name=topic.name,
+            partitions=[
+                _Topic.ReassignablePartitionResponse(
+                    partition_index=each.partition_index, error_code=error.code, error_message=error.text
+                )
+                for each in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.text, responses=responses)
 
 
 @handles(
     AlterPartitionReassignmentsRequest,
+    needs=Needs((on_cluster(AclOperation.ALTER),), changes=topics_named),
     on="both",
     forwarded=True,
     portions=Portions("topics.partitions", "responses.partitions", limits.ITEMS_PER_SLICE),

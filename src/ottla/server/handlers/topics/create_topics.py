@@ -11,15 +11,21 @@ from ottla.model.describe import describe_topic
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.node_config import NodeConfig
 from ottla.model.settings.node import NUM_PARTITIONS
+from ottla.security.acls import AclOperation
+from ottla.security.quotas.mutations import throttle_ms
+from ottla.server.api.changes.names import topics_named
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import LETTER_TOPICS, Needs, on_topic
 from ottla.server.api.portions import Portions
+from ottla.server.api.topic_policy import is_exempt
 from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.topics.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 TopicAnswer = CreateTopicsResponse.CreatableTopicResult
 
 _FIRST_WITH_CONFIGS = CreateTopicsResponse.CreatableTopicResult.since("configs")
+_FIRST_STRICT = 6  # the first version that is refused by a quota, not only throttled
 _TOPIC_WEIGHT = 40  # how many partitions cost as much as the topic itself
 
 
@@ -44,6 +50,11 @@ def _refuse(request: CreateTopicsRequest, error: ApiError) -> CreateTopicsRespon
 
 @handles(
     CreateTopicsRequest,
+    needs=Needs(
+        guard="create_topics",
+        asks=(*LETTER_TOPICS, on_topic(AclOperation.DESCRIBE_CONFIGS)),
+        changes=topics_named,
+    ),
     on="both",
     forwarded=True,
     portions=Portions("topics", "topics", limits.PARTITIONS_CREATED_PER_SLICE, weigh=_weight),
@@ -66,10 +77,14 @@ def create_topics(request: CreateTopicsRequest, context: Context) -> Decided[Cre
     # Read now: the context may belong to another request when the topics are created.
     node = context.configs.node if context.request_version >= _FIRST_WITH_CONFIGS else None
 
-    def respond(outcomes: list[TopicOutcome]) -> CreateTopicsResponse:
-        return CreateTopicsResponse(topics=[_answer(outcome, configs[outcome.name], node) for outcome in outcomes])
+    quota = context.quotas.mutating(context, strict=context.request_version >= _FIRST_STRICT)
 
-    return context.member.controller.ask(CreateTopics(topics, request.validate_only), respond)
+    def respond(outcomes: list[TopicOutcome]) -> CreateTopicsResponse:
+        answers = [_answer(outcome, configs[outcome.name], node) for outcome in outcomes]
+        return CreateTopicsResponse(throttle_time_ms=throttle_ms(quota), topics=answers)
+
+    command = CreateTopics(topics, request.validate_only, quota, is_exempt(context))
+    return context.member.controller.ask(command, respond)
 
 
 def _answer(outcome: TopicOutcome, configs: tuple[tuple[str, str | None], ...], node: NodeConfig | None) -> TopicAnswer:

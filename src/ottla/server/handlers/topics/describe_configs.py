@@ -20,8 +20,10 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name
 from ottla.model.resources import ConfigSource, ResourceType
 from ottla.model.setting import SettingKind
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, configs_of
 from ottla.server.api.portions import Portions
 from ottla.server.settings import log_levels as loggers
 from ottla.wire.messages.topics.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -31,7 +33,10 @@ EntryAnswer = Answer.ResourceResult
 
 
 @handles(
-    DescribeConfigsRequest, on="both", portions=Portions("resources", "results", limits.RESOURCES_DESCRIBED_PER_SLICE)
+    DescribeConfigsRequest,
+    needs=Needs(items=configs_of(AclOperation.DESCRIBE_CONFIGS, "resources", "results")),
+    on="both",
+    portions=Portions("resources", "results", limits.RESOURCES_DESCRIBED_PER_SLICE),
 )
 def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=[_answer(resource, request, context) for resource in request.resources])

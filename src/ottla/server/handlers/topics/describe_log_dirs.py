@@ -2,7 +2,8 @@
 
 v3 an error for the request as a whole   v4 total and usable bytes   v5 cordoned directories
 
-Ottla's own client also asks for the number of bytes sent to consumers, for which Kafka's protocol has no field.
+Ottla's own client also asks for the number of bytes sent to consumers, and for the rates of a tenant, for which Kafka's
+protocol has no fields.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from ottla.log.files.names import LOG
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.loop.later import Answer as Reply
 from ottla.server.storage.directories import DataDirectory
 from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -27,7 +30,7 @@ PartitionAnswer = Answer.Topic.Partition
 _UNKNOWN_BYTES = -1
 
 
-@handles(DescribeLogDirsRequest)
+@handles(DescribeLogDirsRequest, needs=Needs((on_cluster(AclOperation.DESCRIBE),)))
 def describe_log_dirs(request: DescribeLogDirsRequest, context: Context) -> Reply[DescribeLogDirsResponse]:
     return context.runtime.slices.answer(_describing(request, context))
 
@@ -40,7 +43,11 @@ def _describing(request: DescribeLogDirsRequest, context: Context) -> Generator[
     results: list[Answer] = []
     for directory in context.storage.partitions.directories:
         results += [(yield from _describe(directory, wanted, context, with_sent_bytes=request.with_sent_bytes))]
-    return DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=results)
+    answer = DescribeLogDirsResponse(error_code=ErrorCode.NONE, results=results)
+    if request.rates_of_tenant is not None:
+        rates = context.tenants.traffic.rates_of(request.rates_of_tenant, context.runtime.steady_ms())
+        answer.produced_byte_rate, answer.consumed_byte_rate = rates
+    return answer
 
 
 def _describe(

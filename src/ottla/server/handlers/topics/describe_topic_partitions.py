@@ -11,10 +11,12 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.names import is_internal, topic_name_problem
 from ottla.model.settings.node import MAX_REQUEST_PARTITION_SIZE_LIMIT
+from ottla.security.acls import AclOperation, AclResourceType
 from ottla.server.api.advertised_brokers import ListenerView
 from ottla.server.api.authorized_operations import NOT_ASKED, TOPIC_OPERATIONS
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, Operations, on_topic
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.topics.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -28,7 +30,14 @@ Cursor = DescribeTopicPartitionsResponse.Cursor
 _TOPICS_PER_SLICE = limits.PARTITIONS_DESCRIBED_PER_SLICE
 
 
-@handles(DescribeTopicPartitionsRequest)
+@handles(
+    DescribeTopicPartitionsRequest,
+    needs=Needs(
+        guard="describe_topic_partitions",
+        asks=(on_topic(AclOperation.DESCRIBE),),
+        operations=(Operations(AclResourceType.TOPIC, "topics", "name", "topic_authorized_operations"),),
+    ),
+)
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, context: Context
 ) -> Answer[DescribeTopicPartitionsResponse]:

@@ -5,16 +5,18 @@ v0 preferred leaders only   v1 both kinds, and an error for the whole request
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from ottla.cluster.commands.elect_leaders import ElectionOutcome, ElectLeaders
 from ottla.machine.stepped import collected, in_one_go
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.api.portions import Portions
-from ottla.server.loop.later import FAILED, Large, Later
+from ottla.server.loop.later import Large, Later
 from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.topics.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
@@ -26,8 +28,17 @@ def _refuse(request: ElectLeadersRequest, error: ApiError) -> ElectLeadersRespon
     return in_one_go(_responding([ElectionOutcome(name, index, error) for name, index in asked], error.code, ()))
 
 
+def _named(request: ElectLeadersRequest) -> Iterator[str]:
+    yield "unclean" if request.election_type else "preferred"
+    if request.topic_partitions is None:
+        yield "all partitions"
+    else:
+        yield from (each.topic for each in request.topic_partitions)
+
+
 @handles(
     ElectLeadersRequest,
+    needs=Needs((on_cluster(AclOperation.ALTER),), changes=_named),
     on="both",
     forwarded=True,
     portions=Portions(
@@ -49,7 +60,7 @@ async def _answer(
 ) -> ElectLeadersResponse | ApiError | Large[ElectLeadersResponse]:
     """Build the response in slices, because there may be very many partitions and topics."""
     outcomes = await reply
-    if outcomes is FAILED or isinstance(outcomes, ApiError):
+    if isinstance(outcomes, ApiError):
         return outcomes
     # Without a list, the response has all topics, most of them without partitions.
     topics = tuple(context.member.state.topics) if asked is None else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.cluster.commands.alter_configs import ConfigAlteration, IncrementalAlterConfigs
 from ottla.model import limits
-from ottla.server.api.config_changes import ChangesForm, alter
+from ottla.server.api.config_changes import ChangesForm, alter, config_changes
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.portions import Portions
@@ -19,7 +19,11 @@ _Config = IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig
 
 
 @handles(
-    IncrementalAlterConfigsRequest, on="both", portions=Portions("resources", "responses", limits.RESOURCES_PER_SLICE)
+    IncrementalAlterConfigsRequest,
+    needs=config_changes(loggers=True),
+    on="both",
+    forwarded_in_part=True,
+    portions=Portions("resources", "responses", limits.RESOURCES_PER_SLICE),
 )
 def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: Context
@@ -44,4 +48,5 @@ _FORM = ChangesForm(
     IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
     IncrementalAlterConfigs,
     sets_log_levels=True,
+    replaces=False,
 )

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from ottla.model.errors import ErrorCode
 from ottla.model.resources import ResourceType
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.wire.messages.topics.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 _ALL = (
@@ -21,7 +23,7 @@ _ALL = (
 _FIRST_WITH_TYPES = ListConfigResourcesRequest.since("resource_types")
 
 
-@handles(ListConfigResourcesRequest)
+@handles(ListConfigResourcesRequest, needs=Needs((on_cluster(AclOperation.DESCRIBE_CONFIGS),)))
 def list_config_resources(request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
     if context.request_version < _FIRST_WITH_TYPES:
         wanted: tuple[int, ...] = (ResourceType.CLIENT_METRICS,)

@@ -8,10 +8,12 @@ from ottla.cluster.commands.reassign import ListMoves
 from ottla.cluster.entities import PartitionState
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.api.portions import Portions
-from ottla.server.loop.later import FAILED, Large, Later
+from ottla.server.loop.later import Large, Later
 from ottla.server.loop.slices import Slices
 from ottla.server.quorum.active_controller import Decided
 from ottla.wire.messages.topics.list_partition_reassignments import (
@@ -23,12 +25,26 @@ _Response = ListPartitionReassignmentsResponse
 _Topic = _Response.OngoingTopicReassignment
 
 
-def _refuse(_: ListPartitionReassignmentsRequest, error: ApiError) -> _Response:
-    return _Response(error_code=error.code, error_message=error.text, topics=[])
+def _refuse(request: ListPartitionReassignmentsRequest, error: ApiError) -> _Response:
+    """Refuse the whole request; as with Kafka, the partitions that it names are in the response, without replicas."""
+    topics = [
+        _Topic(
+            name=topic.name,
+            partitions=[
+                _Topic.OngoingPartitionReassignment(
+                    partition_index=index, replicas=[], adding_replicas=[], removing_replicas=[]
+                )
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in request.topics or ()
+    ]
+    return _Response(error_code=error.code, error_message=error.text, topics=topics)
 
 
 @handles(
     ListPartitionReassignmentsRequest,
+    needs=Needs((on_cluster(AclOperation.DESCRIBE),)),
     on="both",
     forwarded=True,
     portions=Portions("topics.partition_indexes", "topics.partitions", limits.ITEMS_PER_SLICE),
@@ -46,7 +62,7 @@ async def _answer(
 ) -> _Response | ApiError | Large[_Response]:
     """Build the response in slices, because there may be very many reassignments."""
     moving = await reply
-    if moving is FAILED or isinstance(moving, ApiError):
+    if isinstance(moving, ApiError):
         return moving
     response = await slices.finish(_responding(moving))
     return Large(response) if len(moving) > limits.METADATA_RECORDS_PER_SLICE else response

@@ -17,10 +17,14 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.names import is_internal, topic_name_problem
 from ottla.model.settings.node import AUTO_CREATE_TOPICS_ENABLE
+from ottla.security.acls import AclOperation, AclResourceType
 from ottla.server.api.advertised_brokers import ListenerView, listed_brokers, some_broker
 from ottla.server.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from ottla.server.api.changes.names import shown
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.metadata_request import is_by_id, is_for_all, is_malformed, without_ignored_names
+from ottla.server.api.needs import Needs, Operations, on_cluster, on_topic
 from ottla.server.api.portions import Portions, in_portions
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.topics.metadata import MetadataRequest, MetadataResponse
@@ -33,8 +37,27 @@ _FIRST_WITH_LISTENERS = 6  # older versions have no error for a leader without t
 _FIRST_WITH_IDS = 12  # versions 10 and 11 have the field, but Kafka never answered an id there
 
 
-@handles(MetadataRequest)
+@handles(
+    MetadataRequest,
+    needs=Needs(
+        guard="metadata",
+        unnoted="the topics that it has created are noted when they are",
+        asks=(
+            on_topic(AclOperation.DESCRIBE),
+            on_cluster(AclOperation.CREATE),
+            on_topic(AclOperation.CREATE),
+            on_cluster(AclOperation.DESCRIBE),
+        ),
+        operations=(
+            Operations(AclResourceType.TOPIC, "topics", "name", "topic_authorized_operations"),
+            Operations(AclResourceType.CLUSTER, "", "", "cluster_authorized_operations"),
+        ),
+    ),
+)
 def metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResponse]:
+    if is_malformed(request, context.request_version):  # the whole of it, however it is divided
+        return _malformed_in_portions(request, context)
+    request = without_ignored_names(request)
     if request.topics is not None and len(request.topics) > limits.ITEMS_PER_SLICE:
         # Each topic once over all portions: a topic with thousands of partitions must not be in every one of them.
         request.topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
@@ -44,18 +67,9 @@ def metadata(request: MetadataRequest, context: Context) -> Answer[MetadataRespo
 def _metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResponse]:
     version = context.request_version
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    # In version 0 an empty list means all topics; since then null does.
-    if request.topics is None or (version == 0 and not request.topics):
+    if request.topics is None or is_for_all(request, version):
         return _respond(request, [], tuple(context.member.state.topics.values()), [], context, operations)
-    if _is_malformed(request.topics, version):
-        return MetadataResponse(
-            brokers=[],
-            topics=[
-                _missing(ErrorCode.INVALID_REQUEST, topic.name or "", topic_id=topic.topic_id)
-                for topic in request.topics
-            ],
-        )
-    if any(topic.topic_id != NO_ID for topic in request.topics):
+    if is_by_id(request):
         return _respond(request, *_by_id(request.topics, context), [], context, operations)
     names = list(dict.fromkeys(topic.name for topic in request.topics if topic.name is not None))
     missing = [name for name in names if name not in context.member.state.topics]
@@ -66,7 +80,19 @@ def _metadata(request: MetadataRequest, context: Context) -> Answer[MetadataResp
     return answer
 
 
-_metadata_in_portions = in_portions(Portions("topics", "topics", limits.ITEMS_PER_SLICE), _metadata)
+def _malformed(request: MetadataRequest, context: Context) -> MetadataResponse:
+    return MetadataResponse(
+        brokers=[],
+        topics=[
+            _missing(ErrorCode.INVALID_REQUEST, topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ],
+    )
+
+
+_PORTIONS = Portions("topics", "topics", limits.ITEMS_PER_SLICE)
+_metadata_in_portions = in_portions(_PORTIONS, _metadata)
+_malformed_in_portions = in_portions(_PORTIONS, _malformed)
 
 
 def _respond(
@@ -105,12 +131,6 @@ def _responding(
     )
 
 
-def _is_malformed(topics: list[TopicAsk], version: int) -> bool:
-    if version < _FIRST_WITH_IDS:
-        return any(topic.name is None or topic.topic_id != NO_ID for topic in topics)
-    return any(topic.name is None and topic.topic_id == NO_ID for topic in topics)
-
-
 def _by_id(topics: list[TopicAsk], context: Context) -> tuple[list[TopicAnswer], list[Topic]]:
     """Find topics by id: one id makes it a request by ids, and names beside them are ignored, as with Kafka."""
     known = context.member.state.topic_by_id
@@ -132,7 +152,10 @@ def _by_name(names: list[str], context: Context, operations: int) -> tuple[list[
 
 def _create(names: Iterable[str], context: Context) -> None:
     """Have missing topics with valid names created. As with Kafka, failures are only logged."""
-    context.member.create_missing(name for name in names if topic_name_problem(name) is None)
+    valid = [name for name in names if topic_name_problem(name) is None]
+    context.member.create_missing(valid)
+    if valid and context.is_audited:
+        context.note_change(MetadataRequest.name, shown(iter(valid)))
 
 
 def _missing(code: ErrorCode, name: str | None, *, topic_id: bytes = NO_ID, operations: int = NOT_ASKED) -> TopicAnswer:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_group, on_transaction
 from ottla.server.loop.later import Answer, Later
 from ottla.txns.commands.add_partitions import AddPartitions
 from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -18,7 +20,7 @@ from ottla.wire.messages.txns.add_offsets_to_txn import AddOffsetsToTxnRequest, 
 _FIRST_VERSION_OF_FENCED = 2
 
 
-@handles(AddOffsetsToTxnRequest)
+@handles(AddOffsetsToTxnRequest, needs=Needs((on_transaction(AclOperation.WRITE), on_group(AclOperation.READ))))
 def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: Context) -> Answer[AddOffsetsToTxnResponse]:
     knows_fenced = context.request_version >= _FIRST_VERSION_OF_FENCED
 
@@ -44,7 +46,7 @@ def add_offsets_to_txn(request: AddOffsetsToTxnRequest, context: Context) -> Ans
             outcome.set(refusal)
             return
         command = AddPartitions(id, request.producer_id, request.producer_epoch, (journal,))
-        transactions.submit_patiently(id, command).then(outcome.set)
+        transactions.submit_patiently(id, command).then(outcome.set, outcome.fail)
 
-    groups.ensure_topic().then(ready)
+    groups.ensure_topic().then(ready, outcome.fail)
     return outcome.map(respond).soonest()

@@ -11,8 +11,10 @@ from ottla.machine.stepped import in_one_go
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster, on_topic, on_transaction
 from ottla.server.api.portions import Portions, divided, put_together
 from ottla.server.loop.later import Answer, Large, Later, Sliced, gather, settled
 from ottla.txns.commands.add_partitions import AddPartitions, VerifyPartitions
@@ -44,7 +46,18 @@ _ALONE = _AT_ONCE // limits.ITEMS_PER_SLICE  # the weight of a transaction witho
 _PORTIONS = Portions("topics.partitions", "topic_results.results_by_partition", _AT_ONCE)
 
 
-@handles(AddPartitionsToTxnRequest, portions=Portions("transactions", "results_by_transaction", _AT_ONCE, _weight))
+@handles(
+    AddPartitionsToTxnRequest,
+    needs=Needs(
+        guard="add_partitions_to_txn",
+        asks=(
+            on_cluster(AclOperation.CLUSTER_ACTION),
+            on_transaction(AclOperation.WRITE),
+            on_topic(AclOperation.WRITE),
+        ),
+    ),
+    portions=Portions("transactions", "results_by_transaction", _AT_ONCE, _weight),
+)
 def add_partitions_to_txn(request: AddPartitionsToTxnRequest, context: Context) -> Answer[AddPartitionsToTxnResponse]:
     version = context.request_version
     if version >= _FIRST_VERSION_OF_BROKERS:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import ProducerEpoch, ProducerId
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import CheckedItems, Needs, Seen, on_topic, on_transaction
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer, Later, gather, settled
 from ottla.txns.commands.describe import Describe
@@ -17,7 +19,17 @@ Described = DescribeTransactionsResponse.TransactionState
 
 
 @handles(
-    DescribeTransactionsRequest, portions=Portions("transactional_ids", "transaction_states", limits.GROUPS_PER_SLICE)
+    DescribeTransactionsRequest,
+    needs=Needs(
+        items=CheckedItems(
+            on_transaction(AclOperation.DESCRIBE, ""),
+            "transactional_ids",
+            "transaction_states:transactional_id",
+            order="place",
+        ),
+        sees=(Seen(on_topic(AclOperation.DESCRIBE, "topic"), "transaction_states.topics"),),
+    ),
+    portions=Portions("transactional_ids", "transaction_states", limits.GROUPS_PER_SLICE),
 )
 def describe_transactions(
     request: DescribeTransactionsRequest, context: Context

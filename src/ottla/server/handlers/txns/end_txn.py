@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import ProducerIdentity
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_transaction
 from ottla.server.loop.later import Answer
 from ottla.txns.commands.end import EndTransaction
 from ottla.txns.transaction import EPOCH_BUMPS_SINCE
@@ -19,7 +21,7 @@ _FIRST_VERSION_OF_FENCED = 2
 _FIRST_VERSION_OF_BUMPS = EndTxnResponse.since("producer_epoch")
 
 
-@handles(EndTxnRequest)
+@handles(EndTxnRequest, needs=Needs((on_transaction(AclOperation.WRITE),)))
 def end_txn(request: EndTxnRequest, context: Context) -> Answer[EndTxnResponse]:
     version = context.request_version
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import FIRST_PRODUCER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerIdentity
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster, on_topic, on_transaction
 from ottla.server.loop.later import Answer
 from ottla.txns.commands.init_producer import InitProducer
 from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -18,7 +20,18 @@ _NONE = -1
 _FIRST_VERSION_OF_FENCED = 4
 
 
-@handles(InitProducerIdRequest)
+@handles(
+    InitProducerIdRequest,
+    needs=Needs(
+        guard="init_producer_id",
+        asks=(
+            on_transaction(AclOperation.WRITE),
+            on_transaction(AclOperation.TWO_PHASE_COMMIT),
+            on_cluster(AclOperation.IDEMPOTENT_WRITE),
+            on_topic(AclOperation.WRITE),
+        ),
+    ),
+)
 def init_producer_id(request: InitProducerIdRequest, context: Context) -> Answer[InitProducerIdResponse]:
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
         return _refuse(ErrorCode.INVALID_REQUEST)

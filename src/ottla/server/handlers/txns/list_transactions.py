@@ -11,8 +11,10 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.re2.match import Search, pattern_of
 from ottla.model.re2.nodes import RegexError
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, Seen, on_transaction
 from ottla.server.loop.later import Answer, gather
 from ottla.txns.commands.describe import ListAll, TxnFilter
 from ottla.txns.states import BY_TEXT
@@ -23,7 +25,9 @@ Listed = ListTransactionsResponse.TransactionState
 _AT_ONCE = limits.TRANSACTIONS_LISTED_PER_SLICE
 
 
-@handles(ListTransactionsRequest)
+@handles(
+    ListTransactionsRequest, needs=Needs(sees=(Seen(on_transaction(AclOperation.DESCRIBE), "transaction_states"),))
+)
 def list_transactions(request: ListTransactionsRequest, context: Context) -> Answer[ListTransactionsResponse]:
     try:
         text = request.transactional_id_pattern

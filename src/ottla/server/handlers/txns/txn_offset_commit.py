@@ -11,8 +11,10 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.names import CONSUMER_OFFSETS_TOPIC
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import CheckedItems, Needs, on_group, on_topic, on_transaction
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer, Later
 from ottla.wire.messages.txns.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -22,7 +24,15 @@ PartitionAnswer = TopicAnswer.Partition
 Codes = dict[TopicPartition, ErrorCode]
 
 
-@handles(TxnOffsetCommitRequest, portions=Portions("topics.partitions", "topics.partitions", limits.OFFSETS_PER_SLICE))
+@handles(
+    TxnOffsetCommitRequest,
+    needs=Needs(
+        (on_transaction(AclOperation.WRITE), on_group(AclOperation.READ)),
+        mirror="topics.partitions > topics.partitions",
+        items=CheckedItems(on_topic(AclOperation.READ), "topics.partitions", "topics.partitions", order="first"),
+    ),
+    portions=Portions("topics.partitions", "topics.partitions", limits.OFFSETS_PER_SLICE),
+)
 def txn_offset_commit(request: TxnOffsetCommitRequest, context: Context) -> Answer[TxnOffsetCommitResponse]:
     if not request.group_id:
         return _refuse(request, ErrorCode.INVALID_GROUP_ID)
@@ -69,7 +79,7 @@ def _commit(
         elif code:
             response.set(_refuse(request, code))
         else:
-            context.groups.submit(request.group_id, command).then(committed)
+            context.groups.submit(request.group_id, command).then(committed, response.fail)
 
     def committed(value: list[ErrorCode] | ApiError) -> None:
         if isinstance(value, ApiError):
@@ -85,7 +95,7 @@ def _commit(
         return response
     gate = context.transactions.gate
     gate.admit_offsets(request.transactional_id, request.producer_id, request.producer_epoch, journal, version).then(
-        admitted
+        admitted, response.fail
     )
     return response
 

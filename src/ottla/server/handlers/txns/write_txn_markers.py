@@ -14,8 +14,10 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import ProducerId, TopicPartition
 from ottla.records.control import EndTxnMarker
+from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
+from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.loop.later import Answer, Large, Later, Sliced, gather
 from ottla.server.loop.slices import Slices
 from ottla.server.txns.marker_writer import COST_PER_SLICE, MarkerWriter
@@ -29,7 +31,14 @@ PartitionResult = TopicResult.WritableTxnMarkerPartitionResult
 Written = list[tuple[ProducerId, TopicPartition, Later[ApiError | None]]]
 
 
-@handles(WriteTxnMarkersRequest)
+@handles(
+    WriteTxnMarkersRequest,
+    needs=Needs(
+        (on_cluster(AclOperation.ALTER, instead=AclOperation.CLUSTER_ACTION),),
+        mirror="markers.topics.partition_indexes > markers.topics.partitions:partition_index",
+        unnoted="coordinators send it for each transaction",
+    ),
+)
 def write_txn_markers(request: WriteTxnMarkersRequest, context: Context) -> Answer[WriteTxnMarkersResponse]:
     """Write markers in slices, then wait for all replicas together: a slow partition delays no other."""
     written = context.runtime.slices.answer(_written(request, context.transactions.marker_writer))

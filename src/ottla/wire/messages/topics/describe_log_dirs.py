@@ -6,13 +6,15 @@ v3   response + error_code
 v4   response + total_bytes, usable_bytes
 v5   response + is_cordoned
 
-`with_sent_bytes` and `sent_bytes` are Ottla's own: tags that Kafka skips, answered only if the request asks for them.
+Ottla's own are tags that Kafka skips, answered only if the request asks for them: `with_sent_bytes` asks for
+`sent_bytes`, and `rates_of_tenant` for the bytes per second that producers of a tenant's topics send to this broker and
+consumers get from it.
 """
 
 from __future__ import annotations
 
 from ottla.wire.message import Request, Response, Struct, on
-from ottla.wire.types import Bool, Int16, Int32, Int64, String
+from ottla.wire.types import Bool, Float64, Int16, Int32, Int64, String
 
 
 class DescribeLogDirsRequest(Request["DescribeLogDirsResponse"], key=35, versions="1-5", flexible="2+"):
@@ -22,6 +24,7 @@ class DescribeLogDirsRequest(Request["DescribeLogDirsResponse"], key=35, version
 
     topics: list[DescribableLogDirTopic] | None
     with_sent_bytes: Bool = on("2+", False, tag=10_000)
+    rates_of_tenant: String | None = on("2+", None, tag=10_001)
 
 
 class DescribeLogDirsResponse(Response, key=35, versions="1-5", flexible="2+"):
@@ -50,3 +53,5 @@ class DescribeLogDirsResponse(Response, key=35, versions="1-5", flexible="2+"):
         is_cordoned: Bool = on("5+", False)
 
     results: list[Result]
+    produced_byte_rate: Float64 = on("2+", -1.0, tag=10_001)
+    consumed_byte_rate: Float64 = on("2+", -1.0, tag=10_002)

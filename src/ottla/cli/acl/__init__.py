@@ -1,0 +1,1 @@
+"""`ottla acl`: access control entries."""

@@ -1,0 +1,206 @@
+"""Words of the command line as ACLs, and ACLs as words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from enum import IntEnum
+
+    from ottla.security.access_rules import Explanation
+    from ottla.security.acl_entry import AclEntry, AclFilter
+    from ottla.security.acls import AclOperation, AclResourceType
+    from ottla.wire.journal.cluster_metadata import AccessControlEntryRecord
+
+STRING_MAX = 32_000  # with the type of a principal, it fits what a request can carry
+_COLUMNS = ["principal", "permission", "operation", "resource", "name", "pattern", "host"]
+
+
+def resources_of(
+    topics: Sequence[str],
+    groups: Sequence[str],
+    cluster: bool,
+    transactional_ids: Sequence[str],
+    tokens: Sequence[str],
+    users: Sequence[str],
+) -> Iterator[tuple[AclResourceType, str]]:
+    from ottla.security.acls import CLUSTER_NAME, AclResourceType
+
+    for kind, names in (
+        (AclResourceType.TOPIC, topics),
+        (AclResourceType.GROUP, groups),
+        (AclResourceType.CLUSTER, [CLUSTER_NAME] * cluster),
+        (AclResourceType.TRANSACTIONAL_ID, transactional_ids),
+        (AclResourceType.DELEGATION_TOKEN, tokens),
+        (AclResourceType.USER, users),
+    ):
+        for name in names:
+            if not name:
+                raise typer.BadParameter("the name of a resource is empty")
+            if len(name.encode("utf-8", "replace")) > STRING_MAX:
+                raise typer.BadParameter(f"a name of {len(name)} characters is too long: no resource has such a name")
+            yield kind, name
+
+
+def check_resources(resources: Sequence[object]) -> None:
+    if not resources:
+        raise typer.BadParameter("say on what: --topic, --group, --cluster, --transactional-id, ...")
+
+
+def principal_of(text: str) -> str:
+    from ottla.security.principal import USER, parse_principal
+
+    if len(text.encode("utf-8", "replace")) > STRING_MAX:
+        raise typer.BadParameter(f"a principal of {len(text)} characters is too long: no client has such a name")
+    try:
+        return str(parse_principal(text if ":" in text else f"{USER}:{text}"))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def operation_of(text: str) -> AclOperation:
+    from ottla.security.acls import AclOperation
+
+    names = [each for each in AclOperation if each >= AclOperation.ALL]
+    found = [each for each in names if word(each) == text.lower().replace("_", "-")]
+    if not found:
+        raise typer.BadParameter(f"{text!r} is none of {', '.join(map(word, names))}")
+    return found[0]
+
+
+def needed(
+    resources: Sequence[tuple[AclResourceType, str]], *, producer: bool, consumer: bool
+) -> list[tuple[AclOperation, tuple[AclResourceType, str]]]:
+    """Return what a producer or a consumer needs, as kafka-acls has it."""
+    from ottla.security.acls import AclOperation, AclResourceType
+
+    write, read, describe = AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE
+    needs: list[tuple[AclOperation, AclResourceType]] = []
+    if producer:
+        needs += [(each, AclResourceType.TOPIC) for each in (write, describe, AclOperation.CREATE)]
+        needs += [(each, AclResourceType.TRANSACTIONAL_ID) for each in (write, describe)]
+    if consumer:
+        needs += [(each, AclResourceType.TOPIC) for each in (read, describe)]
+        needs += [(read, AclResourceType.GROUP)]
+    if consumer and not {AclResourceType.TOPIC, AclResourceType.GROUP} <= {kind for kind, _ in resources}:
+        raise typer.BadParameter("--consumer needs a --topic and a --group")
+    if producer and AclResourceType.TOPIC not in {kind for kind, _ in resources}:
+        raise typer.BadParameter("--producer needs a --topic")
+    return [(each, resource) for each, kind in needs for resource in resources if resource[0] is kind]
+
+
+def place_of(kind: AclResourceType, name: str, *, prefix: bool) -> tuple[AclResourceType, str, int]:
+    from ottla.security.acls import AclResourceType, PatternType
+
+    is_prefix = prefix and kind is not AclResourceType.CLUSTER
+    return kind, name, PatternType.PREFIXED if is_prefix else PatternType.LITERAL
+
+
+def filters_of(
+    principal: str | None,
+    resources: Sequence[tuple[AclResourceType, str]],
+    *,
+    prefix: bool,
+    operations: Sequence[str],
+    hosts: Sequence[str],
+) -> Iterator[AclFilter]:
+    from ottla.security.acl_entry import AclFilter
+    from ottla.security.acls import AclOperation, AclResourceType, PatternType
+
+    who = None if principal is None else principal_of(principal)
+    places: list[tuple[int, str | None, int]] = [place_of(*each, prefix=prefix) for each in resources]
+    for place in places or [(AclResourceType.ANY, None, PatternType.PREFIXED if prefix else PatternType.ANY)]:
+        for operation in [operation_of(each) for each in operations] or [AclOperation.ANY]:
+            for host in (*hosts,) or (None,):
+                yield AclFilter(*place, who, host, operation)
+
+
+def print_entries(entries: Sequence[AclEntry], *, as_json: bool) -> None:
+    from ottla.cli.terminal.output import print_rows
+
+    print_rows([row_of(each) for each in entries], _COLUMNS, as_json=as_json)
+
+
+def row_of(entry: AclEntry) -> dict[str, str]:
+    from ottla.security.acls import AclOperation, AclPermission, AclResourceType, PatternType
+
+    return {
+        "principal": entry.principal,
+        "permission": _name(AclPermission, entry.permission),
+        "operation": _name(AclOperation, entry.operation),
+        "resource": _name(AclResourceType, entry.resource_type),
+        "name": entry.resource_name,
+        "pattern": _name(PatternType, entry.pattern_type),
+        "host": entry.host,
+    }
+
+
+def explained(client: tuple[str, str, AclOperation], resource: tuple[AclResourceType, str], why: Explanation) -> str:
+    """Return an explanation as one line; `client` is its principal, host and operation."""
+    who, host, operation = client
+    cause = why.reason.value + ("" if why.entry is None else f": {sentence(_entry_of(why.entry))}")
+    verdict = "allowed" if why.allowed else "refused"
+    return f"{verdict}: {who} {word(operation)} on {word(resource[0])} {resource[1]} from {host}: {cause}"
+
+
+def explained_row(
+    client: tuple[str, str, AclOperation], resource: tuple[AclResourceType, str], why: Explanation
+) -> dict[str, object]:
+    """Return an explanation as the fields of a JSON object."""
+    who, host, operation = client
+    return {
+        "principal": who,
+        "operation": word(operation),
+        "resource": word(resource[0]),
+        "name": resource[1],
+        "host": host,
+        "allowed": why.allowed,
+        "reason": why.reason.value,
+        "entry": None if why.entry is None else row_of(_entry_of(why.entry)),
+    }
+
+
+def _entry_of(record: AccessControlEntryRecord) -> AclEntry:
+    from ottla.security.acl_entry import AclEntry
+
+    return AclEntry.of(record)
+
+
+def sentence(entry: AclEntry) -> str:
+    row = row_of(entry)
+    names = f"{row['resource']}s that begin with " if row["pattern"] == "prefixed" else f"{row['resource']} "
+    place = "everywhere" if entry.host == "*" else entry.host
+    allows = row["permission"] == "allow"
+    if row["operation"] == "all":
+        what = "may do everything" if allows else "may do nothing"
+    else:
+        what = f"{'may' if allows else 'may not'} {row['operation']}"
+    return f"{entry.principal} {what} on {names}{entry.resource_name}, from {place}"
+
+
+def count_text(number: int) -> str:
+    return f"{number} {'entry' if number == 1 else 'entries'}"
+
+
+def _name(kind: type[IntEnum], code: int) -> str:
+    return word(kind(code)) if any(code == each for each in kind) else str(code)
+
+
+def word(member: IntEnum) -> str:
+    return member.name.lower().replace("_", "-")
+
+
+def check_hosts(hosts: Iterable[str]) -> None:
+    """Refuse what no client's address can equal: ACLs know addresses, not names."""
+    from ipaddress import ip_address
+
+    for host in hosts:
+        try:
+            _ = host == "*" or ip_address(host)
+        except ValueError:
+            raise typer.BadParameter(
+                f"{host} is no IP address; ACLs do not look up names", param_hint="--host"
+            ) from None

@@ -1,0 +1,57 @@
+"""Whether the nodes of a local secure cluster can log in to each other, tried with the login in their own files."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ottla.cli.terminal.plain import CommandError
+from ottla.model.config import LISTENER_PREFIX
+from ottla.model.settings.sasl import SASL_JAAS_CONFIG
+from ottla.security.development import CLIENT_LISTENER, MECHANISM, NODE, java_settings
+
+if TYPE_CHECKING:
+    from ottla.cli.nodes.local_cluster import LocalNode
+    from ottla.cli.nodes.secure_files import SecureFiles
+
+_JAAS = f"{LISTENER_PREFIX}{CLIENT_LISTENER.lower()}.{MECHANISM.lower()}.{SASL_JAAS_CONFIG.name}"
+_CONNECT_MS = 5_000
+_API_MS = 10_000
+
+
+def check_own_login(node: LocalNode, files: SecureFiles, client_file: str) -> None:
+    """Raise CommandError if the node refuses its own login: then nodes cannot reach each other as clients. Anything
+    else that goes wrong shows elsewhere. A node with a login that was changed by hand is not looked at.
+    """
+    from ottla.client.admin import Admin
+    from ottla.client.errors import AuthenticationError, ClientError
+    from ottla.client.options import ClientOptions, parse_bootstrap
+    from ottla.client.security.security import as_security
+
+    line = node.values.get(_JAAS)
+    if line is None:
+        return
+    settings = java_settings(str(files.authority), NODE, "") | {SASL_JAAS_CONFIG.name: line}
+
+    async def log_in() -> None:
+        options = ClientOptions(
+            parse_bootstrap(node.told_address),
+            client_id="ottla-up",
+            connect_timeout_ms=_CONNECT_MS,
+            api_timeout_ms=_API_MS,
+            security=as_security(settings),
+        )
+        async with Admin(options) as admin:
+            await admin.nodes.describe()
+
+    try:
+        asyncio.run(log_in())
+    except AuthenticationError:
+        raise CommandError(
+            f"the cluster runs, but its nodes cannot log in to each other as user {NODE}: it does not exist, or has "
+            "another password than their property files say",
+            f"add it, then start the cluster again: ottla --command-config {client_file} user add {NODE} "
+            f"--password-file {files.password_file(NODE)} --mechanism {MECHANISM} (or user passwd, if it exists)",
+        ) from None
+    except (ClientError, OSError, ValueError):
+        return

@@ -1,0 +1,1 @@
+"""Profiles: how the commands reach a cluster, by name; `ottla profile`."""

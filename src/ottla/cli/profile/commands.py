@@ -1,0 +1,66 @@
+"""`ottla profile`: the profiles of this user, without their secrets."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.options import Json
+from ottla.cli.terminal.plain import CommandError
+
+app = typer.Typer(
+    help="Show the profiles in ~/.config/ottla/profiles.toml: how commands reach a cluster, by name.\n\n"
+    "A profile is a table of that file with `bootstrap`, `registry` and Kafka's security settings "
+    "(`security.protocol`, `sasl.*`, `ssl.*`). A secret may be `env:NAME` or `file:PATH`. "
+    "`--profile NAME` (or OTTLA_PROFILE) uses it.",
+    no_args_is_help=True,
+)
+
+
+@app.command("list")
+def list_profiles(as_json: Json = False) -> None:
+    """List the profiles with their addresses."""
+    from ottla.cli.profile.chosen import warn_if_exposed
+    from ottla.cli.profile.files import profiles_path, read_profiles, shown_url
+    from ottla.cli.terminal.output import print_rows
+
+    path = profiles_path()
+    profiles = read_profiles(path)
+    warn_if_exposed(path, profiles)
+    rows = [
+        {
+            "profile": each.name,
+            "bootstrap": each.bootstrap,
+            "registry": shown_url(each.registry),
+            "security": each.security.get("security.protocol", "PLAINTEXT"),
+        }
+        for each in profiles.values()
+    ]
+    print_rows(rows, ["profile", "bootstrap", "registry", "security"], as_json=as_json)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="The profile.")],
+    as_json: Json = False,
+) -> None:
+    """Show the settings of one profile; secrets are hidden."""
+    from ottla.cli.profile.chosen import warn_if_exposed
+    from ottla.cli.profile.files import profiles_path, read_profiles, shown_url
+    from ottla.cli.terminal.output import print_json, print_rows
+    from ottla.client.security.names import hidden
+
+    path = profiles_path()
+    profiles = read_profiles(path)
+    if name not in profiles:
+        raise CommandError(f"there is no profile {name} in {path}", "`ottla profile list` shows those there are")
+    warn_if_exposed(path, profiles)
+    profile = profiles[name]
+    addresses = {"bootstrap": profile.bootstrap, "registry": shown_url(profile.registry)}
+    settings = {key: value for key, value in addresses.items() if value is not None} | hidden(profile.settings)
+    if as_json:
+        print_json(settings)
+    else:
+        rows = [{"setting": key, "value": value} for key, value in settings.items()]
+        print_rows(rows, ["setting", "value"], as_json=False)

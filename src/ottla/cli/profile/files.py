@@ -1,0 +1,187 @@
+"""Profiles and Kafka's client properties, read from files.
+
+`~/.config/ottla/profiles.toml` has a table for each profile: `bootstrap`, `registry`, and the security settings with
+Kafka's names, quoted or not. A file of Kafka's (`--command-config`) has the same settings as properties.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ottla.cli.terminal.plain import CommandError
+
+_BOOTSTRAP: Final = ("bootstrap", "bootstrap.servers")
+_REGISTRY: Final = ("registry", "schema.registry.url")
+_REFERENCES: Final = ("env:", "file:")
+_PEM: Final = "-----BEGIN "
+_HINT: Final = "docs/security.md shows such a file, and `ottla up --secure` writes one"
+_PROFILE_HINT: Final = "docs/client.md shows such a file, and `ottla up --secure --save-profile NAME` adds to it"
+_PATH_HINT: Final = "is the path right? It is read from the directory that the command runs in"
+_PEM_HINT: Final = "a file with security.protocol=SSL and ssl.truststore.location or ssl.keystore.location names it"
+# Settings of Kafka's clients that this client does not read, and that look like mistyped names of those that it does.
+_OTHERS: Final = ("bootstrap.controllers",)
+_NEAR: Final = 0.85  # how much of a name must agree with a known one, so that it counts as mistyped
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProfile:
+    """How to reach a cluster and its registry. The settings may hold secrets."""
+
+    name: str
+    bootstrap: str | None = None
+    registry: str | None = None
+    security: Mapping[str, str] = field(default_factory=dict, repr=False)  # Kafka's settings
+    registry_security: Mapping[str, str] = field(default_factory=dict, repr=False)  # Confluent's settings
+    where: str = ""  # the file and the profile, for errors
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """All settings of security by name."""
+        return {**self.security, **self.registry_security}
+
+
+def profiles_path() -> Path:
+    """The file of profiles of this user."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "ottla" / "profiles.toml"
+
+
+def read_profiles(path: Path) -> dict[str, ClientProfile]:
+    """Read all profiles; none if there is no file. Raises CommandError if it cannot be read."""
+    import tomllib
+
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}", _PROFILE_HINT) from None
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{path} is not TOML: {_wrong_byte(error)}", _PROFILE_HINT) from None
+    except tomllib.TOMLDecodeError as error:
+        raise CommandError(f"{path} is not TOML: {error}", _PROFILE_HINT) from None
+    found: dict[str, ClientProfile] = {}
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise CommandError(f"{path}: {name} is no table; a profile begins with [{name}]", _PROFILE_HINT)
+        where = f"{path}: profile {name}"
+        found[name] = _profile(name, _flat(table, where), where, strict=True)
+    return found
+
+
+def read_command_config(path: Path) -> ClientProfile:
+    """Read a file of properties for Kafka's clients. What is neither security nor an address has no effect here, unless
+    its name is so near to one of these that it is mistyped.
+    """
+    from ottla.model.properties import PropertiesError, parse_entries
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        entries = list(parse_entries(text))
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}", _PATH_HINT) from None
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{path} is no file of properties: {_wrong_byte(error)}", _HINT) from None
+    except PropertiesError as error:
+        raise CommandError(f"{path} is no file of properties: {error}", _HINT) from None
+    if _PEM in text.partition("=")[0]:
+        raise CommandError(f"{path} holds certificates or keys, and no properties", _PEM_HINT)
+    if not any(each.separator or each.value for each in entries):
+        raise CommandError(f"{path} is no file of properties: no line of it is name=value", _HINT)
+    return _profile(path.name, {each.name: each.value for each in entries}, str(path), strict=False)
+
+
+def is_exposed(path: Path, profiles: Mapping[str, ClientProfile]) -> bool:
+    """Return whether other users can read the file, and it holds a secret itself."""
+    from ottla.client.security.names import is_secret_name
+
+    try:
+        is_readable = bool(path.stat().st_mode & 0o044)
+    except OSError:
+        return False
+    return is_readable and any(
+        is_secret_name(name) and not value.startswith(_REFERENCES)
+        for profile in profiles.values()
+        for name, value in profile.settings.items()
+    )
+
+
+def shown_url(url: str | None) -> str | None:
+    """Return URLs without the user and the password that may be in them."""
+    return None if url is None else re.sub(r"//[^/@,]*@", "//", url)
+
+
+def _wrong_byte(error: UnicodeDecodeError) -> str:
+    return f"byte {error.start} is 0x{error.object[error.start]:02x}, which is not UTF-8"
+
+
+def _flat(table: Mapping[str, object], where: str, prefix: str = "") -> dict[str, str]:
+    """Return the values by dotted name: TOML takes an unquoted `sasl.mechanism` for a table in a table."""
+    found: dict[str, str] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            found |= _flat(value, where, f"{prefix}{name}.")
+        elif isinstance(value, list):
+            found[prefix + name] = ",".join(str(each) for each in value)
+        elif isinstance(value, str) or not _is_text(prefix + name):
+            found[prefix + name] = str(value).lower() if isinstance(value, bool) else str(value)
+        else:
+            raise CommandError(f"{where}: {prefix}{name} is a text: write it in quotes", _PROFILE_HINT)
+    return found
+
+
+def _is_text(name: str) -> bool:
+    """Whether a number of TOML cannot be meant: 0x10 would be another password than it looks."""
+    from ottla.client.security.names import is_secret_name
+
+    return name in (*_BOOTSTRAP, *_REGISTRY, "sasl.username") or is_secret_name(name)
+
+
+def _mistyped(unknown: list[str]) -> str | None:
+    """Say which known name an unknown one was meant to be; None if none of them is near to one."""
+    from difflib import get_close_matches
+
+    from ottla.client.security.names import KNOWN
+    from ottla.client.security.registry_settings import REGISTRY_NAMES
+
+    known = sorted({*_BOOTSTRAP, *_REGISTRY, *KNOWN, *REGISTRY_NAMES})
+    for name in unknown:
+        if name in _OTHERS or any(name.endswith(f".{each}") for each in known):
+            continue  # of another client; Kafka Connect and others put a prefix before a known name
+        close = get_close_matches(name, known, n=1, cutoff=_NEAR)
+        if close:
+            return f"{name}: there is no such setting; did you mean {close[0]}?"
+    return None
+
+
+def _profile(name: str, settings: Mapping[str, str], where: str, *, strict: bool) -> ClientProfile:
+    from ottla.client.security.names import check_names, is_security_name
+    from ottla.client.security.registry_settings import is_registry_name, registry_security
+
+    addresses = {each: value for each, value in settings.items() if each in _BOOTSTRAP + _REGISTRY}
+    kafka = {each: value for each, value in settings.items() if is_security_name(each)}
+    registry = {
+        each: value for each, value in settings.items() if is_registry_name(each) and each not in addresses | kafka
+    }
+    unknown = [each for each in settings if each not in addresses | kafka | registry]
+    try:
+        if strict and unknown:
+            raise ValueError(f"{', '.join(unknown)}: there is no such setting of a profile")
+        if (mistyped := _mistyped(unknown)) is not None:
+            raise ValueError(mistyped)
+        check_names(kafka)
+        registry_security(registry, kafka)
+    except ValueError as error:
+        raise CommandError(f"{where}: {error}", _PROFILE_HINT if strict else _HINT) from None
+    return ClientProfile(
+        name,
+        bootstrap=next((addresses[each] for each in _BOOTSTRAP if each in addresses), None),
+        registry=next((addresses[each] for each in _REGISTRY if each in addresses), None),
+        security=kafka,
+        registry_security=registry,
+        where=where,
+    )

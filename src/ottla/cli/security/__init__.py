@@ -1,0 +1,1 @@
+"""`ottla security`: what is open in a cluster or in a configuration."""

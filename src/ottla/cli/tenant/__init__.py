@@ -1,0 +1,1 @@
+"""`ottla tenant`: parts of a cluster for different people."""

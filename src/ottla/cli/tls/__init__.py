@@ -1,0 +1,1 @@
+"""`ottla tls`: certificates for development, and a look at certificates."""

@@ -1,0 +1,1 @@
+"""The security of the client's connections: TLS and SASL, with the names of Kafka's settings."""

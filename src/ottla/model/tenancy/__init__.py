@@ -1,0 +1,1 @@
+"""Tenants, rules for topics, and the settings that both consist of."""

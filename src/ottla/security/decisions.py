@@ -1,0 +1,110 @@
+"""Decisions: what one client may do, as the authorizer has decided it, remembered for as long as nothing changes.
+
+A connection asks the same few questions with every request (may this client write to this topic?), so it remembers the
+answers. All of them are forgotten when the authorizer's version changes, and when there are too many.
+"""
+
+from __future__ import annotations
+
+from ottla.model import limits
+from ottla.security.acls import CLUSTER_NAME, AclOperation, AclResourceType
+from ottla.security.authorizer import Authorizer
+from ottla.security.principal import Principal
+
+_OPERATION_BITS = 8
+
+
+class Decisions:
+    __slots__ = (
+        "_count",
+        "_host",
+        "_known",
+        "_silent",
+        "_some",
+        "authorizer",
+        "only_validates",
+        "principal",
+        "producing",
+        "version",
+        "writable",
+    )
+
+    def __init__(
+        self, authorizer: Authorizer, principal: Principal, host: str, silent: Authorizer | None = None
+    ) -> None:
+        """`silent` decides as `authorizer` does, without writing to the audit log; None: there is no audit log."""
+        self.principal = principal
+        self.authorizer = authorizer
+        self._silent = authorizer if silent is None else silent
+        self._host = host
+        self.version = authorizer.version
+        self._known: dict[int, dict[str, bool]] = {}  # by resource type and operation, then by the resource's name
+        self._some: dict[int, bool] = {}  # whether there is one such resource, by resource type and operation
+        self._count = 0
+        # Topics that are known to be writable, by name or by id: the question of almost every Produce.
+        self.writable: set[str | bytes] = set()
+        # Whether the request that asks changes nothing: what is allowed is neither noted as a change nor remembered.
+        self.only_validates = False
+        self.producing: str | None = None  # the transactional id that was last found to be writable
+
+    def note_writable(self, topic: str | bytes) -> None:
+        """Remember that a topic may be written, until something changes."""
+        if len(self.writable) < limits.DECISIONS_PER_CONNECTION_MAX:
+            self.writable.add(topic)
+
+    def allows(self, operation: AclOperation, resource: AclResourceType, name: str) -> bool:
+        """Return whether the client may carry out the operation on the resource."""
+        if self.authorizer.version != self.version:
+            self._forget()
+        names = self._known.get(resource << _OPERATION_BITS | operation)
+        if names is not None:
+            decided = names.get(name)
+            if decided is not None:
+                return decided
+        return self._decide(operation, resource, name)
+
+    def allows_on_cluster(self, operation: AclOperation) -> bool:
+        """Return whether the client may carry out the operation on the cluster."""
+        return self.allows(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
+
+    def suffices_on_cluster(self, operation: AclOperation) -> bool:
+        """Return whether the client may carry out the operation on the cluster, for a request that another right
+        would be enough for, too. So a refusal here does not refuse the request, and is not in the audit log.
+        """
+        asked = operation, AclResourceType.CLUSTER, CLUSTER_NAME
+        return self._silent.allows(self.principal, self._host, *asked) and self.allows(*asked)
+
+    def allows_some(self, operation: AclOperation, resource: AclResourceType) -> bool:
+        """Return whether the client may carry out the operation on at least one resource of the type."""
+        if self.authorizer.version != self.version:
+            self._forget()
+        question = resource << _OPERATION_BITS | operation
+        decided = self._some.get(question)
+        if decided is None:
+            decided = self.authorizer.allows_some(self.principal, self._host, operation, resource)
+            self._some[question] = decided
+        return decided
+
+    def allows_now(self, operation: AclOperation, resource: AclResourceType, name: str) -> bool:
+        """Return whether the client sees a resource that it did not name: the answer is not remembered, and not in the
+        audit log.
+        """
+        return self._silent.allows(self.principal, self._host, operation, resource, name)
+
+    def _decide(self, operation: AclOperation, resource: AclResourceType, name: str) -> bool:
+        if self.only_validates and self._silent.allows(self.principal, self._host, operation, resource, name):
+            return True
+        decided = self.authorizer.allows(self.principal, self._host, operation, resource, name)
+        if self._count >= limits.DECISIONS_PER_CONNECTION_MAX:
+            self._forget()
+        self._known.setdefault(resource << _OPERATION_BITS | operation, {})[name] = decided
+        self._count += 1
+        return decided
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._some.clear()
+        self.writable.clear()
+        self.producing = None
+        self._count = 0
+        self.version = self.authorizer.version

@@ -1,0 +1,1 @@
+"""Handlers of APIs about authentication, access control, credentials and quotas."""

@@ -1,0 +1,1 @@
+"""The security of a node's listeners: TLS contexts, SASL authentication, credentials, access rules."""

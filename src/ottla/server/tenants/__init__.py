@@ -1,0 +1,1 @@
+"""Limits of tenants on this node."""

@@ -1,0 +1,1 @@
+"""What the tests of stalls measure, and on which nodes."""
