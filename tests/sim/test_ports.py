@@ -61,6 +61,7 @@ PORTS = {
     "client/security/context.py": {"ssl", "os"},  # certificates of the real world
     "client/security/tls_failures.py": {"ssl"},
     "client/security/web.py": {"socket", "threading"},  # a connection that ends in time
+    "client/security/security.py": {"pathlib"},  # a type of its parameter
     "client/security/stores.py": {"pathlib"},
     "client/security/secret.py": {"os", "pathlib"},  # secrets of the environment and of files
     "client/security/sasl.py": {"secrets"},  # nonces
