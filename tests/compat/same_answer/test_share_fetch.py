@@ -37,7 +37,7 @@ class Talk:
 
     def __init__(self, side: Side, topic: str, group: str, *batches: int, **settings: object) -> None:
         self.side, self.topic, self.group = side, topic, group
-        self.topic_id = side.create(topic, 2)
+        self.topic_id = side.create(topic, 2, **{"retention.ms": "-1"})  # the records are from 1970
         self.connection = RawConnection(side.bootstrap)
         configure(self.connection, group, share_auto_offset_reset="earliest", **settings)
         side.settle()  # a Kafka may begin with older settings else

@@ -21,6 +21,7 @@ from ottla.wire.messages.security.describe_acls import DescribeAclsRequest
 SECURED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
+    "log.retention.ms": "-1",  # records of the tests are from 1970
 }
 ADMIN, CLIENT = "127.0.0.1", "127.0.0.2"
 EVERY_TYPE = (
