@@ -1,6 +1,6 @@
 """What the share consumer's tests share: groups that begin at the first record, and reading a certain number."""
 
-from tests.client.consuming import fresh_name
+from tests.client.consuming import fresh_name, topic_with
 from tests.support.waiting import until_async
 
 from ottla import Cluster
@@ -12,10 +12,16 @@ from ottla.model.resources import Resource, ResourceType
 
 
 async def share_group(cluster: Cluster, **settings: str) -> str:
-    """A new share group that begins at the earliest record."""
+    """A new share group that begins at the earliest record.
+
+    A Kafka carries out changes a moment after it has acknowledged them, one lot after the other. What is created when
+    something later than the settings is there belongs to the next lot, and is there when the settings are in force.
+    """
     name = fresh_name()
     chosen = {"share.auto.offset.reset": "earliest"} | settings
     await Admin(cluster).configs.set(Resource(ResourceType.GROUP, name), chosen)
+    for _ in range(2):
+        await topic_with(cluster, 1, 1)
     return name
 
 

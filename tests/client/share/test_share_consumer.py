@@ -1,6 +1,7 @@
 """The share consumer against both brokers: every acknowledgement, both modes, locks, sharing, leaving."""
 
 import asyncio
+import time
 
 import pytest
 from tests.client.consuming import LIVELY, fill, run, topic_with, until
@@ -173,10 +174,11 @@ def test_records_as_they_were_written(bootstrap: str) -> None:
     async def test(cluster: Cluster) -> None:
         topic = await topic_with(cluster, 1, 0)
         group = await share_group(cluster, **{"share.isolation.level": "read_committed"})
+        sent_ms = int(time.time() * 1000) - 5_000
         options = ProducerOptions(transactional_id=topic, codec=Codec.ZSTD)
         async with Producer(cluster, options) as producer:
             async with producer.transaction():
-                await producer.send(topic, b"v", b"k", headers=[("h", b"1"), ("n", None)], timestamp=1_000)
+                await producer.send(topic, b"v", b"k", headers=[("h", b"1"), ("n", None)], timestamp=sent_ms)
             async with producer.transaction() as aborted:
                 await producer.send(topic, b"aborted")
                 await aborted.abort()
@@ -184,7 +186,7 @@ def test_records_as_they_were_written(bootstrap: str) -> None:
                 await producer.send(topic, None, b"gone")
         async with sharer(cluster, group, topic) as consumer:
             first, second = await take(consumer, 2)
-            assert (first.key, first.value, first.timestamp, first.offset) == (b"k", b"v", 1_000, 0)
+            assert (first.key, first.value, first.timestamp, first.offset) == (b"k", b"v", sent_ms, 0)
             assert first.headers == (("h", b"1"), ("n", None))
             assert (second.key, second.value) == (b"gone", None)
             assert await nothing_left(consumer)

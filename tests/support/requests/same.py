@@ -5,6 +5,7 @@ Answers become plain data in which values that may differ between two clusters (
 time) are replaced.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -36,6 +37,8 @@ OF_THE_CLUSTER = {
     "log_append_time_ms": "TIME",
 }
 MEANINGFUL = (-1, 0, "", NO_ID, None)
+# Brokers close connections that nobody used for ten minutes, and tests of other files may take longer.
+_IDLE_MAX_S = 60.0
 
 
 class Side:
@@ -47,7 +50,11 @@ class Side:
         self._source = source  # the address of this end
         self.ids: dict[str, bytes] = {}
         self._barriers = 0
-        self._connection = RawConnection(bootstrap, timeout_s=WAIT_S, source=source)
+        self._connect()
+
+    def _connect(self) -> None:
+        self._connection = RawConnection(self.bootstrap, timeout_s=WAIT_S, source=self._source)
+        self._used_s = time.monotonic()
 
     def call(self, request: Request, version: int, *, blank: tuple[str, ...] = ()) -> Plain:
         """The response as plain data; `blank` names further fields whose values are not compared."""
@@ -59,12 +66,17 @@ class Side:
             return "no answer"
 
     def answer(self, request: Request, version: int) -> Response:
+        if time.monotonic() - self._used_s > _IDLE_MAX_S:
+            self._connection.close()
+            self._connect()
         try:
             return self._connection.call(request, version)
         except (Closed, TimeoutError):
             self._connection.close()
-            self._connection = RawConnection(self.bootstrap, timeout_s=WAIT_S, source=self._source)
+            self._connect()
             raise
+        finally:
+            self._used_s = time.monotonic()
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
         """Create a topic for the script and wait until it is ready; its id."""
@@ -85,11 +97,14 @@ class Side:
         return answer.topics[0].topic_id
 
     def settle(self) -> None:
-        """Wait until earlier changes are visible: a topic that is created after them becomes
-        visible only after them.
+        """Wait until the broker has carried out all earlier changes.
+
+        A Kafka shows changes before it has carried them out, one lot after the other. What is created when something
+        later than the changes is visible belongs to the next lot, and is visible when the one before it is done.
         """
-        self._barriers += 1
-        self.create(f"barrier-{self._barriers}")
+        for _ in range(2):
+            self._barriers += 1
+            self.create(f"barrier-{self._barriers}")
 
     def wait_for_leaders(self, name: str, partitions: int) -> None:
         """Wait until the partitions can be used: Kafka creates the logs of a new topic a moment after its metadata is
