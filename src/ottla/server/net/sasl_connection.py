@@ -3,6 +3,9 @@
 Before that, only ApiVersions, SaslHandshake and SaslAuthenticate are served, frames are small and share little memory
 (`unproven_clients.py`), and the client has `limits.AUTHENTICATION_S` seconds. When the identity expires, the client has
 to authenticate again before its next request (KIP-368).
+
+After a failure no further request is handled. The connection is closed when all its answers are sent, after
+`limits.AUTHENTICATION_S` seconds at the latest: an answer before the failure may wait for very long.
 """
 
 from __future__ import annotations
@@ -91,12 +94,20 @@ class SaslConnection(Connection):
             self._deadline = self._loop.call_later(lifetime_ms / 1000, self._expire)
 
     def close_after_answer(self) -> None:
+        if self.closed or self._closes_after_answer:
+            return
         self._closes_after_answer = True
+        self.context.hold()  # until the connection is closed
+        self._deadline.cancel()
+        self._deadline = self._loop.call_later(limits.AUTHENTICATION_S, self.close)
 
     def close(self) -> None:
         self._deadline.cancel()
         self._unproven.left(self)
         super().close()
+        if self._closes_after_answer:
+            self._closes_after_answer = False
+            self.context.let_go()
 
     def _expire(self) -> None:
         """Serve little, as before authentication; close the connection unless its client authenticates again."""
