@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from bench.cluster.whole import create, until_in_sync
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from tests.compat.test_mixed_cluster import MIXES, PROPERTIES, QUORUM, members
 from tests.server.security.secure_writers import PARTITIONS, Writers, by_partition, read
 from tests.server.security.secured import (
@@ -76,6 +77,24 @@ class SecureMixedCluster(MixedCluster):
         """The brokers that are Ottla's."""
         return [id for id in self.brokers if self._members[id].kind == "ottla"]
 
+    def renew(self, id: int) -> None:
+        """Write another certificate to the file of a broker, and have it look at the file, as Kafka wants it."""
+        store = self.certificates.node(f"node-{id}")["ssl.keystore.location"]
+        name = f"listener.name.{self._way.protocol.lower()}.ssl.keystore.location"
+        setting = ConfigEntry(name, store, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.BROKER, str(id), incremental_configs=[setting])
+        admin = AdminClient(self.librdkafka())
+        for outcome in admin.incremental_alter_configs([resource]).values():
+            outcome.result(WAIT_S)
+
+    def shown(self) -> set[str]:
+        """The serial numbers of the certificates that brokers show."""
+        found = set()
+        for id in self.brokers:
+            with RawConnection(self.address(id), tls=self.certificates.context) as connection:
+                found.add(connection._socket.getpeercert()["serialNumber"])  # type: ignore[attr-defined]
+        return found
+
     def connect(self, id: int, timeout_s: float) -> RawConnection:
         connection = RawConnection(self.address(id), timeout_s=timeout_s, tls=self.certificates.context)
         return log_in(connection) if self._way.brokers else connection
@@ -105,9 +124,37 @@ def test_brokers_of_both_kinds_replicate(name: str, java_tools: None, tmp_path: 
                 writers.go_on()
                 cluster.start_node(victim)
                 until_in_sync(cluster, TOPICS, PARTITIONS)
-        assert not writers.problems
-        for topic, numbers in (("records", writers.acknowledged), ("transactions", writers.committed)):
-            assert read(cluster.librdkafka(), topic, len(numbers)) == by_partition(numbers)
+        check(cluster, writers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["PLAIN, our broker under kafka's controller", "certificates, a quorum of both"])
+def test_new_certificates_and_a_kill(name: str, java_tools: None, tmp_path: Path) -> None:
+    """Brokers of both kinds take new certificates without a restart; then one of ours is killed: nothing is lost."""
+    cluster = SecureMixedCluster(tmp_path, *CLUSTERS[name])
+    with running(cluster):
+        create(cluster, TOPICS, PARTITIONS, len(cluster.brokers))
+        until_in_sync(cluster, TOPICS, PARTITIONS)
+        with Writers(cluster.librdkafka()) as writers:
+            writers.go_on()
+            before = cluster.shown()
+            for id in cluster.brokers:
+                cluster.renew(id)
+            until(cluster.shown, lambda now: not now & before)
+            writers.go_on()
+            victim = cluster.ours[-1]
+            cluster.kill(victim)
+            writers.go_on()
+            cluster.start_node(victim)
+            until_in_sync(cluster, TOPICS, PARTITIONS)
+            writers.go_on()
+        check(cluster, writers)
+
+
+def check(cluster: SecureMixedCluster, writers: Writers) -> None:
+    assert not writers.problems
+    for topic, numbers in (("records", writers.acknowledged), ("transactions", writers.committed)):
+        assert read(cluster.librdkafka(), topic, len(numbers)) == by_partition(numbers)
 
 
 @pytest.mark.slow
