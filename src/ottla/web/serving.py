@@ -5,7 +5,7 @@ Rules:
   process does not exit.
 - Signals are left to the owner of the process.
 - `stop` lets requests in progress finish, for `STOP_S` at most.
-- Connections without a request are bounded in time and number (`waiting`).
+- Connections without a request are bounded in time and number (`waiting`), and so are TLS handshakes (`tls_acceptor`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import resource
 import socket
 import ssl
 from collections.abc import Iterator
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from ottla.model import limits
 from ottla.web.bodies import BodyBound
+from ottla.web.tls_acceptor import TlsAcceptor
 from ottla.web.waiting import bounded
 
 STOP_S = 3
@@ -30,9 +32,14 @@ STOP_S = 3
 
 class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen as uvicorn does, with a bound on the time of a TLS handshake."""
-        config = self.config
+        """Listen as uvicorn does, with bounds on TLS handshakes."""
         await self.lifespan.startup()
+        self.servers = [await self._listen(each) for each in sockets or ()]
+        self.started = True
+
+    async def _listen(self, listening: socket.socket) -> Any:
+        """Return what accepts the connections of a port, and can be closed."""
+        config = self.config
 
         def create_protocol() -> asyncio.Protocol:
             made: asyncio.Protocol = config.http_protocol_class(  # type: ignore[call-arg]  # as in uvicorn
@@ -40,15 +47,16 @@ class _Server(uvicorn.Server):
             )
             return made
 
-        handshake_s = None if config.ssl is None else limits.HTTPS_HANDSHAKE_S
-        loop = asyncio.get_running_loop()
-        self.servers = [
-            await loop.create_server(
-                create_protocol, sock=each, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=handshake_s
-            )
-            for each in sockets or ()
-        ]
-        self.started = True
+        if config.ssl is None:
+            loop = asyncio.get_running_loop()
+            return await loop.create_server(create_protocol, sock=listening, backlog=config.backlog)
+        assert config.limit_concurrency is not None, "it is always bounded"
+        unfinished_max = max(1, min(limits.HTTPS_HANDSHAKES_MAX, config.limit_concurrency // 2))
+        acceptor = TlsAcceptor(
+            listening, config.ssl, create_protocol, backlog=config.backlog, unfinished_max=unfinished_max
+        )
+        acceptor.start()
+        return acceptor
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

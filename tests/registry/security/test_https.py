@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import itertools
 import json
 import socket
@@ -27,6 +28,7 @@ from ottla.registry.leader import ElectionOptions
 from ottla.registry.security.settings import InvalidRegistrySettings, listener_of, registry_settings
 from ottla.registry.service import Service, ServiceOptions
 from ottla.registry.store import StoreOptions
+from ottla.server.security.listener_tls import ListenerTls
 from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.registry import Registry
 
@@ -85,7 +87,11 @@ def test_https_for_clients_and_among_instances(make: Make, certificates: Certifi
 
 
 def test_a_new_certificate_is_used_without_a_restart_and_an_expired_one_warned_of(
-    make: Make, certificates: Certificates, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    make: Make,
+    certificates: Certificates,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = certificates.authority.node(common_name="old").write(tmp_path, "web")
     url = make(ssl_keystore_location=str(store)).url
@@ -101,6 +107,14 @@ def test_a_new_certificate_is_used_without_a_restart_and_an_expired_one_warned_o
             return str(found["subject"][0][0][1])
 
     assert common_name() == "old"
+    refresh = ListenerTls.refresh
+
+    def fail_once(self: ListenerTls, *settings: Any) -> None:
+        monkeypatch.setattr(ListenerTls, "refresh", refresh)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(ListenerTls, "refresh", fail_once)
+    until(lambda: "it is tried again" in caplog.text)
     certificates.authority.node(common_name="new").write(tmp_path, "web")
     until(lambda: common_name() == "new")
     assert "has expired" not in caplog.text

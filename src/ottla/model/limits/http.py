@@ -50,3 +50,10 @@ INTER_INSTANCE_SECRET_CHARS_MIN = 16
 CERTIFICATE_LOOK_INTERVAL_S = 2
 # How long a TLS handshake of an HTTPS connection may take.
 HTTPS_HANDSHAKE_S = 10
+# HTTPS connections whose TLS handshake is not finished; the oldest is given up for a new one. At most half of the
+# connections that a server may have.
+HTTPS_HANDSHAKES_MAX = 1_024
+# Connections that are accepted in one turn of the event loop.
+HTTPS_ACCEPTED_AT_ONCE_MAX = 64
+# How long a port accepts nothing when the process has no descriptor left.
+HTTPS_ACCEPT_PAUSE_S = 0.5

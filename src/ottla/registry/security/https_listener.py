@@ -9,6 +9,7 @@ client resumes a session whose certificate was accepted before it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Callable
 
@@ -17,6 +18,8 @@ from ottla.model.config import Config
 from ottla.model.settings.security import SSL_CLIENT_AUTH
 from ottla.security.principal import ANONYMOUS, Principal
 from ottla.server.security.listener_tls import ListenerTls
+
+log = logging.getLogger(__name__)
 
 
 class _NewestContext(ssl.SSLContext):
@@ -66,5 +69,8 @@ class HttpsListener:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(limits.CERTIFICATE_LOOK_INTERVAL_S)
-            await asyncio.to_thread(self._tls.refresh, self._config, self._config[SSL_CLIENT_AUTH])
-            await asyncio.to_thread(self._tls.look_at_time, self._now_ms())
+            try:
+                await asyncio.to_thread(self._tls.refresh, self._config, self._config[SSL_CLIENT_AUTH])
+                await asyncio.to_thread(self._tls.look_at_time, self._now_ms())
+            except Exception:
+                log.exception("the certificate of the https listener could not be looked at; it is tried again")
