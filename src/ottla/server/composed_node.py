@@ -285,7 +285,7 @@ class ComposedNode:
         jobs.every("certificates", CERTIFICATES_MS, rooms.security.refresh)
         jobs.every("failed logins", FAILED_LOGINS_MS, rooms.logins.tell_failures)
         if rooms.audit_writer is not None:
-            jobs.every("audit log", AUDIT_FLUSH_MS, rooms.audit_writer.flush)
+            jobs.every("audit log", AUDIT_FLUSH_MS, rooms.audit_writer.begin)
         jobs.every("metadata", METADATA_MS, lambda: self._member.snapshots.upkeep(runtime.now_ms()))
 
     def _follow_metadata(self, lifecycle: Lifecycle) -> None:

@@ -256,6 +256,47 @@ def test_the_first_lines_wait_for_a_sink_that_cannot_be_written_yet(
     assert len(good.lines) == 5
 
 
+class Hanging(Kept):
+    """A sink that is being written to until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = asyncio.Event()
+
+    async def write(self, lines: Sequence[str]) -> None:
+        await self.free.wait()
+        await super().write(lines)
+
+
+def test_a_hanging_sink_holds_up_no_other(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(limits, "AUDIT_EVENTS_MAX", 3)
+    monkeypatch.setattr(limits, "AUDIT_CLOSE_S", 0)
+
+    async def write() -> tuple[list[str], list[str]]:
+        good, hanging, later = Kept(), Hanging(), Hanging()
+        audit = AuditLog([AuditKind.REFUSED], lambda: 0)
+        writer = AuditWriter(audit, [good, hanging, later])
+        for number in range(7):
+            refuse(audit, f"t{number}")
+            writer.begin()
+            async with asyncio.timeout(WAIT_S):
+                while len(good.lines) <= number:
+                    await asyncio.sleep(0)
+        assert not hanging.lines
+        hanging.free.set()
+        async with asyncio.timeout(WAIT_S):
+            while len(hanging.lines) < 5:
+                await asyncio.sleep(0)
+        await writer.close()
+        return [json.loads(line)["resource"] for line in good.lines], hanging.lines
+
+    written, hung = asyncio.run(write())
+    assert written == [f"t{number}" for number in range(7)]
+    assert [json.loads(line)["resource"] for line in hung] == ["t0", "t1", "t2", "t3", ""]
+    assert "3 events are missing" in hung[-1], "as many wait as may, beside the one that is being written"
+    assert "7 events of the audit log were not written to a test before the node stopped" in caplog.text
+
+
 def test_a_stop_says_what_was_not_written(caplog: pytest.LogCaptureFixture) -> None:
     late = Kept()
     late.failure = NotWritable("no broker yet")
