@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.stalls.measuring.measure import BUDGET_MS, MeasuredNode, best_of
 from tests.support.requests.acls import GUARDED, MATCH, creation, described, filter_of
 
+from ottla.cluster.entities import PartitionState, Topic
 from ottla.cluster.journal import Item
 from ottla.cluster.snapshot import snapshot
+from ottla.model.ids import LeaderEpoch, PartitionEpoch
 from ottla.model.limits import ACLS_PER_REQUEST_MAX
 from ottla.wire.messages.security.create_acls import CreateAclsRequest
 from ottla.wire.messages.security.delete_acls import DeleteAclsRequest
+from ottla.wire.messages.topics.describe_topic_partitions import DescribeTopicPartitionsRequest
 
 MANY = ACLS_PER_REQUEST_MAX
 VERSION = 3
@@ -87,4 +91,26 @@ def test_a_snapshot_with_them(node: MeasuredNode) -> None:
         asyncio.run_coroutine_threadsafe(node.node.runtime.slices.finish(steps), node.loop).result(120)
 
     worst = best_of(lambda: node.cost(load))
+    assert worst.cpu_ms <= BUDGET_MS, worst
+
+
+def test_pages_of_very_many_topics(node: MeasuredNode) -> None:
+    """All that there are, in their order: the client is asked about only as many as its page needs."""
+    state, names = node.node.metadata.state, [f"many-{number}" for number in range(100_000)]
+    partition = PartitionState(0, (1,), (1,), 1, LeaderEpoch(0), PartitionEpoch(0))
+    topics = {name: Topic(name, number.to_bytes(16), [partition]) for number, name in enumerate(names)}
+    pages: list[list[str]] = []
+
+    def describe() -> None:
+        request = DescribeTopicPartitionsRequest(topics=[], response_partition_limit=2_000, cursor=None)
+        with node.connect() as connection:
+            answer: Any = connection.call(request, 0)
+        pages.append([each.name for each in answer.topics])
+
+    node.call(lambda: state.topics.update(topics))
+    try:
+        worst = best_of(lambda: node.cost(describe))
+    finally:
+        node.call(lambda: [state.topics.pop(name) for name in names])
+    assert pages[0] == sorted(names)[:2_000]
     assert worst.cpu_ms <= BUDGET_MS, worst

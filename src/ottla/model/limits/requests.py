@@ -58,6 +58,8 @@ PARTITIONS_DESCRIBED_PER_SLICE = 2_000
 # Decisions of the authorizer, which looks at the ACLs of a resource for each.
 DECISIONS_PER_SLICE = 1_000
 PARTITIONS_FETCHED_PER_SLICE = 1_000
+# Names that one slice sorts.
+NAMES_SORTED_PER_SLICE = 10_000
 # Records of the cluster's metadata that are decided, decoded, applied, propagated or written to a snapshot in one
 # slice.
 METADATA_RECORDS_PER_SLICE = 500

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.server.admin import Admin
 from tests.server.storages import facades_of
 
 from ottla.model import limits
@@ -39,6 +41,7 @@ from ottla.wire.messages.shares.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
 )
+from ottla.wire.messages.topics.describe_topic_partitions import DescribeTopicPartitionsRequest
 from ottla.wire.messages.txns.init_producer_id import InitProducerIdRequest
 
 ALICE = Principal.user("alice")
@@ -50,26 +53,23 @@ SEEN = "t7"
 def rules() -> AccessRules:
     """Alice may read every group, and describe one topic of all, and one token."""
     made = AccessRules()
-    for number, (kind, name, operation) in enumerate(
-        (
-            (AclResourceType.GROUP, "*", AclOperation.READ),
-            (AclResourceType.TOPIC, SEEN, AclOperation.DESCRIBE),
-            (AclResourceType.DELEGATION_TOKEN, SEEN, AclOperation.DESCRIBE),
-        )
-    ):
-        made.add(
-            AccessControlEntryRecord(
-                id=number.to_bytes(16),
-                resource_type=kind,
-                resource_name=name,
-                pattern_type=PatternType.LITERAL,
-                principal=str(ALICE),
-                host="*",
-                operation=operation,
-                permission_type=AclPermission.ALLOW,
-            )
-        )
+    made.add(entry(0, AclResourceType.GROUP, "*", AclOperation.READ))
+    made.add(entry(1, AclResourceType.TOPIC, SEEN, AclOperation.DESCRIBE))
+    made.add(entry(2, AclResourceType.DELEGATION_TOKEN, SEEN, AclOperation.DESCRIBE))
     return made
+
+
+def entry(number: int, kind: AclResourceType, name: str, operation: AclOperation) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        id=number.to_bytes(16),
+        resource_type=kind,
+        resource_name=name,
+        pattern_type=PatternType.LITERAL,
+        principal=str(ALICE),
+        host="*",
+        operation=operation,
+        permission_type=AclPermission.ALLOW,
+    )
 
 
 def asked(request: Any, response: Any, version: int) -> tuple[bool, Any, list[dict[str, str]]]:
@@ -92,6 +92,30 @@ def asked(request: Any, response: Any, version: int) -> tuple[bool, Any, list[di
 
     is_sliced, answer = asyncio.run(ask())
     return is_sliced, answer, [json.loads(line) for line in audit.take()]
+
+
+def test_all_partitions_page_by_page() -> None:
+    """Nothing tells of a topic that the client does not see: neither the page, nor where the next one begins, nor the
+    audit log; and nothing about all topics is remembered.
+    """
+    audit = AuditLog([AuditKind.ALL], lambda: 0)
+    admin = Admin(properties={"num.partitions": "1"})
+    for name in (SEEN, "t8", "u", "v"):
+        admin.create(name, 1)
+    found = rules()
+    found.add(entry(9, AclResourceType.TOPIC, "v", AclOperation.DESCRIBE))
+    authorization: Any = SimpleNamespace(authorizer=AuditedAuthorizer(found, audit), silent=found)
+    context = Context(replace(admin.facades, authorization=authorization), Peer("PLAINTEXT", HERE, HERE))
+    context.principal = ALICE
+    endpoint = dispatch.ENDPOINTS[DescribeTopicPartitionsRequest.key]
+    ask = guarded(endpoint.handler, endpoint.request, endpoint.needs, None)
+    first: Any = ask(DescribeTopicPartitionsRequest(topics=[], response_partition_limit=1, cursor=None), context)
+    assert [each.name for each in first.topics] == [SEEN]
+    assert first.next_cursor.topic_name == "v"
+    cursor = DescribeTopicPartitionsRequest.Cursor(topic_name="t8", partition_index=0)
+    rest: Any = ask(DescribeTopicPartitionsRequest(topics=[], response_partition_limit=9, cursor=cursor), context)
+    assert ([each.name for each in rest.topics], rest.next_cursor) == (["v"], None)
+    assert not about_topics([json.loads(line) for line in audit.take()])
 
 
 def about_topics(events: list[dict[str, str]]) -> list[dict[str, str]]:

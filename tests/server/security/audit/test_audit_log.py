@@ -7,13 +7,15 @@ import errno
 import json
 import os
 from collections.abc import Sequence
+from functools import partial
+from operator import eq
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka
 import pytest
 from tests.server.security.secured import PASSWORDS, plain_jaas
-from tests.support.waiting import WAIT_S, until
+from tests.support.waiting import WAIT_S, until, until_async
 
 from ottla.client.admin import Admin
 from ottla.client.blocking.blocking import Blocking
@@ -183,6 +185,9 @@ class Kept:
             raise self.failure
         self.lines += lines
 
+    async def count(self) -> int:
+        return len(self.lines)
+
     async def close(self) -> None:
         pass
 
@@ -279,14 +284,10 @@ def test_a_hanging_sink_holds_up_no_other(monkeypatch: pytest.MonkeyPatch, caplo
         for number in range(7):
             refuse(audit, f"t{number}")
             writer.begin()
-            async with asyncio.timeout(WAIT_S):
-                while len(good.lines) <= number:
-                    await asyncio.sleep(0)
+            await until_async(good.count, partial(eq, number + 1))
         assert not hanging.lines
         hanging.free.set()
-        async with asyncio.timeout(WAIT_S):
-            while len(hanging.lines) < 5:
-                await asyncio.sleep(0)
+        await until_async(hanging.count, partial(eq, 5))
         await writer.close()
         return [json.loads(line)["resource"] for line in good.lines], hanging.lines
 

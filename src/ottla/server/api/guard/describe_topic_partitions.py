@@ -1,8 +1,7 @@
-"""The guard of DescribeTopicPartitions. Topics that the client may not describe are left out where it asks for all, and
-refused where it names them.
+"""The guard of DescribeTopicPartitions: topics that the client names and may not describe are refused.
 
-The handler always gets the names of the allowed topics, also where all are asked for: so a page has as many partitions
-as the client asked for.
+Where it asks for all, the handler leaves out what it does not see, page by page: so a page has as many partitions as
+the client asked for.
 """
 
 from __future__ import annotations
@@ -34,11 +33,13 @@ def guard(handler: Handler) -> Handler:
         named = dict.fromkeys(topic.name for topic in request.topics)
         if cursor is not None and (cursor.partition_index < 0 or (named and first not in named)):
             return handler(request, context)  # which refuses it
-        names = [name for name in named or context.member.state.topics if name >= first]
+        if not named:
+            return handler(request, context)
+        names = [name for name in named if name >= first]
         return with_allowed(
             names,
             lambda decisions, name: may_describe(name, decisions),
-            lambda allowed: _answer(request, context, names if named else [], allowed, handler),
+            lambda allowed: _answer(request, context, names, allowed, handler),
             context,
         )
 
@@ -51,7 +52,7 @@ def _answer(
     """Describe the allowed topics and refuse the other named ones."""
     refused = [_refusal(name) for name in named if name not in allowed]
     some = copy.copy(request)
-    some.topics = [Request.TopicRequest(name=name) for name in allowed]
+    some.topics = [topic for topic in request.topics if topic.name in allowed]
     if request.cursor is not None and request.cursor.topic_name not in allowed:
         some.cursor = None
     answer = handler(some, context) if allowed else Response(topics=[])

@@ -1,8 +1,14 @@
-"""DescribeTopicPartitions (key 75): describe partitions page by page, in the order of topic names (KIP-966)."""
+"""DescribeTopicPartitions (key 75): describe partitions page by page, in the order of topic names (KIP-966).
+
+A page does not look at more topics than it needs: of the topics that a client does not name, it asks in their order
+which ones the client sees, until the page is full.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
+from heapq import merge
 
 from ottla.cluster.entities import PartitionState, Topic
 from ottla.machine.stepped import collected
@@ -18,6 +24,7 @@ from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.needs import Needs, Operations, on_topic
 from ottla.server.loop.later import Answer
+from ottla.server.loop.slices import Tally
 from ottla.wire.messages.topics.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -51,41 +58,58 @@ def _describing(
     not.
     """
     state = context.member.state
-    named = [topic.name for topic in request.topics]
+    named = dict.fromkeys(topic.name for topic in request.topics)
     cursor = request.cursor
-    first = cursor.topic_name if cursor is not None else ""
-    names = sorted(name for name in dict.fromkeys(named or state.topics) if name >= first)
-    if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in names)):
+    if cursor is not None and (cursor.partition_index < 0 or (named and cursor.topic_name not in named)):
         # The cursor must name a topic of the request and a valid partition.
-        wrong = (_missing(name, ErrorCode.INVALID_REQUEST, NOT_ASKED) for name in dict.fromkeys(named))
+        wrong = (_missing(name, ErrorCode.INVALID_REQUEST, NOT_ASKED) for name in named)
         return DescribeTopicPartitionsResponse(topics=(yield from collected(wrong, _TOPICS_PER_SLICE)))
-    limit = max(1, min(context.settings[MAX_REQUEST_PARTITION_SIZE_LIMIT], request.response_partition_limit))
+    is_seen = None if named else _view(context)
+    first = cursor.topic_name if cursor is not None else ""
+    left = max(1, min(context.settings[MAX_REQUEST_PARTITION_SIZE_LIMIT], request.response_partition_limit))
     answers: list[TopicAnswer] = []
-    for name in names:
-        if limit == 0:
+    tally = Tally(limits.DECISIONS_PER_SLICE)
+    for name in (yield from _in_order(named or state.topics, first)):
+        if tally.is_full():
+            yield
+        topic = state.topics.get(name)
+        if not named and (topic is None or (is_seen is not None and not is_seen(name))):
+            continue
+        if left == 0:
             return DescribeTopicPartitionsResponse(
                 topics=answers, next_cursor=Cursor(topic_name=name, partition_index=0)
             )
-        topic = state.topics.get(name)
         if topic is None:
-            if named:
-                if (len(answers) + 1) % _TOPICS_PER_SLICE == 0:
-                    yield
-                invalid = topic_name_problem(name) is not None
-                answers.append(
-                    _missing(
-                        name, ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                    )
-                )
+            invalid = topic_name_problem(name) is not None
+            answers.append(
+                _missing(name, ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            )
             continue
         start = cursor.partition_index if cursor is not None and name == first else 0
-        answer = _describe(topic, start, limit, context)
+        answer = _describe(topic, start, left, context)
         answers.append(answer)
-        limit -= len(answer.partitions)
+        left -= len(answer.partitions)
         if start + len(answer.partitions) < len(topic.partitions):
             following = Cursor(topic_name=name, partition_index=start + len(answer.partitions))
             return DescribeTopicPartitionsResponse(topics=answers, next_cursor=following)
     return DescribeTopicPartitionsResponse(topics=answers)
+
+
+def _view(context: Context) -> Callable[[str], bool] | None:
+    """Return what decides whether the client sees a topic that it has not named; None if it sees all."""
+    decisions = context.decisions
+    return None if decisions is None else partial(decisions.allows_now, AclOperation.DESCRIBE, AclResourceType.TOPIC)
+
+
+def _in_order(names: Iterable[str], first: str) -> Generator[None, None, Iterator[str]]:
+    """Return the names from `first` on, in their order. They are sorted in slices, and merged as they are taken."""
+    every = list(names)
+    runs = []
+    for begin in range(0, len(every), limits.NAMES_SORTED_PER_SLICE):
+        if begin:
+            yield
+        runs.append(sorted(name for name in every[begin : begin + limits.NAMES_SORTED_PER_SLICE] if name >= first))
+    return merge(*runs)
 
 
 def _missing(name: str, code: ErrorCode, operations: int = TOPIC_OPERATIONS) -> TopicAnswer:
