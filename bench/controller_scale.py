@@ -22,7 +22,7 @@ from typing import Any
 
 from bench.subject import resident_mib
 from ottla.cluster import journal
-from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
+from ottla.cluster.commands.create_topics import CreateTopics, TopicToCreate
 from ottla.cluster.commands.fence import FenceBroker
 from ottla.cluster.commands.start import Activate, StartBroker
 from ottla.cluster.entities import Broker, ListenerEndpoint
@@ -86,7 +86,7 @@ def built(partitions: int) -> Controller:
     for id in range(1, BROKERS + 1):
         controller.submit(StartBroker(broker(id), clean=True))
     topics = [
-        NewTopic(f"topic-{number}", PARTITIONS_PER_TOPIC, REPLICATION_FACTOR)
+        TopicToCreate(f"topic-{number}", PARTITIONS_PER_TOPIC, REPLICATION_FACTOR)
         for number in range(partitions // PARTITIONS_PER_TOPIC)
     ]
     for first in range(0, len(topics), TOPICS_PER_COMMAND):

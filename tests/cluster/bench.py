@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.cluster.commands.alter_partition import AlterPartition, IsrChange, IsrMember
-from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
+from ottla.cluster.commands.create_topics import CreateTopics, TopicToCreate
 from ottla.cluster.commands.fence import FenceBroker
 from ottla.cluster.commands.heartbeat import BrokerHeartbeat, BrokerHeartbeatReply
 from ottla.cluster.commands.register_broker import RegisterBroker
@@ -132,7 +132,7 @@ class Cluster:
         return self.state.topics[topic].partitions[index]
 
     def create(self, name: str, partitions: int = 1, **options: Any) -> None:
-        (outcome,) = self.submit(CreateTopics((NewTopic(name, partitions, **options),)))
+        (outcome,) = self.submit(CreateTopics((TopicToCreate(name, partitions, **options),)))
         assert outcome.error is None, outcome.error
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from bench.controller_scale import Controller, broker, built, take_over
 
-from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
+from ottla.cluster.commands.create_topics import CreateTopics, TopicToCreate
 from ottla.cluster.commands.fence import FenceBroker
 from ottla.cluster.commands.start import StartBroker
 from ottla.cluster.snapshot import snapshot
@@ -29,7 +29,7 @@ def controllers() -> tuple[Controller, Controller]:
     for controller in both:
         controller.submit(StartBroker(broker(FEW), clean=True))
         assignments = tuple((index, (FEW, 1)) for index in range(50))
-        controller.submit(CreateTopics((NewTopic("few", assignments=assignments),)))
+        controller.submit(CreateTopics((TopicToCreate("few", assignments=assignments),)))
     return both
 
 

@@ -13,7 +13,7 @@ from ottla.cluster import entry
 from ottla.cluster.commands.allocate_producer_ids import AllocateProducerIds, ProducerIdBlock
 from ottla.cluster.commands.alter_configs import ConfigAlteration, IncrementalAlterConfigs, Op
 from ottla.cluster.commands.create_partitions import CreatePartitions, Growth
-from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
+from ottla.cluster.commands.create_topics import CreateTopics, TopicToCreate
 from ottla.cluster.commands.delete_topics import DeleteTopics, DoomedTopic
 from ottla.cluster.commands.reassign import Reassign, ReplicaAssignment
 from ottla.cluster.commands.start import Activate, RegisterController, StartBroker
@@ -295,7 +295,7 @@ def test_a_snapshot_keeps_what_we_do_not_use_yet() -> None:
 NAMES = st.sampled_from(["a", "b", "c.d", "c_d", "e"])
 COMMANDS = st.one_of(
     st.builds(
-        lambda name, count, value: CreateTopics((NewTopic(name, count, configs=(("retention.ms", value),)),)),
+        lambda name, count, value: CreateTopics((TopicToCreate(name, count, configs=(("retention.ms", value),)),)),
         NAMES,
         st.integers(0, 4),
         st.sampled_from(["1", "77", "bad"]),
@@ -363,7 +363,9 @@ def test_the_version_of_the_quorum_is_no_feature_of_the_cluster() -> None:
 def test_many_partitions_at_once_are_what_they_are_one_by_one(brokers: int, count: int, factor: int) -> None:
     cluster = Cluster(brokers=brokers)
     one_by_one, at_once = cluster.state.copy(), cluster.state.copy()
-    made = cluster.machine.decide(CreateTopics((NewTopic("t", count, factor), NewTopic("u", 7, 1))), 1).records
+    made = cluster.machine.decide(
+        CreateTopics((TopicToCreate("t", count, factor), TopicToCreate("u", 7, 1))), 1
+    ).records
     for each in made:
         one_by_one.apply(each.record)
         assert entry.encode(each) == entry.encode(each._replace(value=None))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from tests.server.storages import facades_of, storage_of
 
-from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
+from ottla.cluster.commands.create_topics import CreateTopics, TopicToCreate
 from ottla.log.files import checkpoint
 from ottla.machine.stepped import in_one_go
 from ottla.model.errors import ApiError
@@ -134,7 +134,7 @@ class Admin:
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> None:
         settings = tuple((key.replace("_", "."), value) for key, value in configs.items())
-        (outcome,) = self.submit(CreateTopics((NewTopic(name, partitions, 1, configs=settings),)))
+        (outcome,) = self.submit(CreateTopics((TopicToCreate(name, partitions, 1, configs=settings),)))
         assert outcome.error is None, outcome.error
 
     def write(self, count: int, producer_id: int = -1) -> None:

@@ -31,7 +31,7 @@ from ottla.shares.state.partition import SharePartitionId, SharePartitionState
 from ottla.shares.state.upkeep import Prune, SnapshotCold, TopicsDeleted
 from ottla.txns.commands.timeouts import AbortTimedOut, ForgetUnused
 from ottla.txns.states import TxnState
-from ottla.txns.transaction import Transaction
+from ottla.txns.transaction import TransactionMetadata
 from ottla.txns.transaction import entry_of as transaction_entry
 from ottla.wire.messages.groups.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.groups.describe_groups import DescribeGroupsRequest
@@ -123,7 +123,9 @@ def offsets(group: str, count: int, at_ms: int) -> Iterator[Entry]:
 def transactions(state: TxnState, at_ms: int, count: int = MANY) -> Iterator[Entry]:
     where = () if state is TxnState.EMPTY else (TopicPartition("nowhere", 0),)
     return (
-        transaction_entry(Transaction(f"t-{n}", n, 0, 60_000, state, where, started_ms=at_ms, updated_ms=at_ms), 2)
+        transaction_entry(
+            TransactionMetadata(f"t-{n}", n, 0, 60_000, state, where, started_ms=at_ms, updated_ms=at_ms), 2
+        )
         for n in range(count)
     )
 

@@ -16,7 +16,7 @@ from ottla.txns.commands.init_producer import InitProducer
 from ottla.txns.effects import WriteMarkers
 from ottla.txns.machine import TransactionsMachine
 from ottla.txns.states import TxnState
-from ottla.txns.transaction import Transaction, transaction_of
+from ottla.txns.transaction import TransactionMetadata, transaction_of
 from ottla.txns.view import TransactionsState, TxnsView
 from ottla.wire.journal import transaction_state
 
@@ -80,7 +80,7 @@ def show(thing: Any) -> str | None:
             return f"tell {end} of {thing.producer_id}/{thing.epoch} to {where} (tv{thing.transaction_version})"
         case ProducerIdentity():
             return f"{thing.producer_id}/{thing.epoch}"
-        case Transaction():
+        case TransactionMetadata():
             return f"{_described(thing)}, {thing.timeout_ms} ms"
         case list():
             return f"outside: {', '.join(map(str, thing)) or 'none'}"
@@ -90,7 +90,7 @@ def show(thing: Any) -> str | None:
             return None
 
 
-def _described(transaction: Transaction) -> str:
+def _described(transaction: TransactionMetadata) -> str:
     text = f"{transaction.transactional_id} {transaction.state.text} {transaction.producer_id}/{transaction.epoch}"
     if transaction.partitions:
         text += f" [{' '.join(map(str, transaction.partitions))}]"
@@ -142,7 +142,7 @@ def verbs_of(stage: Stage[TransactionsMachine], cluster: Cluster) -> dict[str, V
     }
 
 
-def durable(machine: TransactionsMachine) -> dict[str, Transaction]:
+def durable(machine: TransactionsMachine) -> dict[str, TransactionMetadata]:
     """What a journal gives back: all but who may ask twice."""
     return {id: each._replace(last_epoch=-1) for id, each in machine.view.state.transactions.items()}
 

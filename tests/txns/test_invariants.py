@@ -9,13 +9,13 @@ import pytest
 from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
 from ottla.txns.effects import markers_of
 from ottla.txns.states import AT_REST, NEXT, PREPARED, TxnState
-from ottla.txns.transaction import Transaction, entry_of, transaction_of
+from ottla.txns.transaction import TransactionMetadata, entry_of, transaction_of
 
 HERE = (TopicPartition("t", 0),)
 
 
-def transaction(state: TxnState, **more: Any) -> Transaction:
-    return Transaction("id", ProducerId(7), ProducerEpoch(3), 60_000, state, **more)
+def transaction(state: TxnState, **more: Any) -> TransactionMetadata:
+    return TransactionMetadata("id", ProducerId(7), ProducerEpoch(3), 60_000, state, **more)
 
 
 @pytest.mark.parametrize("before", TxnState)

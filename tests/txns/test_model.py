@@ -15,7 +15,7 @@ from ottla.txns.commands.end import EndTransaction, MarkersWritten
 from ottla.txns.commands.init_producer import InitProducer
 from ottla.txns.effects import WriteMarkers
 from ottla.txns.states import AT_REST, TxnState
-from ottla.txns.transaction import Transaction, transaction_of
+from ottla.txns.transaction import TransactionMetadata, transaction_of
 from ottla.wire.journal import transaction_state
 
 IDS = st.sampled_from(("anna", "bert"))
@@ -43,7 +43,7 @@ class Transactions(RuleBasedStateMachine):
         self.stage._show = self.overhear
         self.wanted: list[WriteMarkers] = []
         self.read = 0
-        self.latest: dict[str, Transaction] = {}
+        self.latest: dict[str, TransactionMetadata] = {}
         self.epochs: dict[int, int] = {}  # producer id -> highest epoch ever written
         self.given: dict[ProducerIdentity, str] = {}  # to whom an id and epoch were given by InitProducerId
         self.wound = wound

@@ -13,7 +13,7 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-class Entry(NamedTuple):
+class PropertyEntry(NamedTuple):
     """The content of one line, or of several joined lines."""
 
     line: int
@@ -26,12 +26,12 @@ class PropertiesError(ValueError):
     """The text is not valid; the message names the line."""
 
 
-def parse_entries(text: str) -> Iterator[Entry]:
+def parse_entries(text: str) -> Iterator[PropertyEntry]:
     """Parse each entry in turn; raise `PropertiesError` on a malformed escape."""
     for number, line in _logical_lines(text):
         key, separator, value = _split(line)
         try:
-            yield Entry(number, _unescape(key), separator, _unescape(value))
+            yield PropertyEntry(number, _unescape(key), separator, _unescape(value))
         except ValueError:
             raise PropertiesError(f"line {number}: malformed \\uXXXX escape") from None
 

@@ -13,7 +13,7 @@ escapes.
 import re
 from collections.abc import Container
 
-from ottla.model.properties import Entry, PropertiesError, parse_entries
+from ottla.model.properties import PropertiesError, PropertyEntry, parse_entries
 
 _NAME = re.compile(r"[\w.$%@/+~#*-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
@@ -36,7 +36,7 @@ def parse_settings(data: bytes, known: Container[str]) -> dict[str, str]:
     return values
 
 
-def _is_setting(entry: Entry, known: Container[str]) -> bool:
+def _is_setting(entry: PropertyEntry, known: Container[str]) -> bool:
     if entry.separator:
         return _NAME.fullmatch(entry.name) is not None
     return entry.name in known or ("." in entry.name and _NAME.fullmatch(entry.name) is not None)

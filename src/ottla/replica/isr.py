@@ -45,7 +45,7 @@ class Pulse:
         self.heard_ms = now_ms
 
 
-class Follower:
+class FollowerState:
     """What the leader knows of one other replica. `log_end` is -1 until it has fetched from this leader."""
 
     __slots__ = (
@@ -89,7 +89,7 @@ class InSync:
 
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
-        self.followers: dict[int, Follower] = {}
+        self.followers: dict[int, FollowerState] = {}
         self.isr: tuple[int, ...] = ()
         self.maximal: frozenset[int] = frozenset()
         self.partition_epoch = NO_PARTITION_EPOCH
@@ -103,7 +103,7 @@ class InSync:
         self.pending = None
         others = [broker_id for broker_id in terms.replicas if broker_id != self.node_id]
         # A replica that is added in the middle of an epoch counts as not caught up until it fetches.
-        self.followers = {other: self.followers.get(other) or Follower(other, 0) for other in others}
+        self.followers = {other: self.followers.get(other) or FollowerState(other, 0) for other in others}
 
     def begin_epoch(self, now_ms: int, end: int, *, new_leader: bool) -> None:
         """Start an epoch as leader. A `new_leader` forgets what it knew of its followers; a leader that was elected
@@ -111,7 +111,7 @@ class InSync:
         """
         for broker_id, before in tuple(self.followers.items()):
             caught_up_ms = now_ms if broker_id in self.maximal else 0
-            after = self.followers[broker_id] = Follower(broker_id, caught_up_ms)
+            after = self.followers[broker_id] = FollowerState(broker_id, caught_up_ms)
             if not new_leader:
                 after.log_end, after.log_start, after.leader_end = before.log_end, before.log_start, end
                 after.fetched_ms = caught_up_ms
@@ -160,7 +160,7 @@ class InSync:
 
     # --- the ISR
 
-    def _is_eligible(self, follower: Follower, others: OtherBrokers) -> bool:
+    def _is_eligible(self, follower: FollowerState, others: OtherBrokers) -> bool:
         epoch = others.broker_epoch(follower.broker_id)
         return (
             follower.broker_epoch is not None
@@ -169,10 +169,10 @@ class InSync:
             and others.may_join(follower.broker_id)
         )
 
-    def _can_join(self, follower: Follower, least: int, others: OtherBrokers) -> bool:
+    def _can_join(self, follower: FollowerState, least: int, others: OtherBrokers) -> bool:
         return follower.log_end >= least and follower.broker_id not in self.isr and self._is_eligible(follower, others)
 
-    def may_expand(self, follower: Follower, least: int, others: OtherBrokers) -> bool:
+    def may_expand(self, follower: FollowerState, least: int, others: OtherBrokers) -> bool:
         """Whether this follower should be proposed for the ISR now; `least` is the log end that a member must have."""
         return self.pending is None and self._can_join(follower, least, others)
 

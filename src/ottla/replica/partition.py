@@ -28,12 +28,12 @@ from ottla.log.look import Look
 from ottla.log.state import LogState
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_LEADER_EPOCH, NO_PARTITION_EPOCH, BrokerEpoch, LeaderEpoch
-from ottla.replica.isr import AWAIT_METADATA, CERTAINLY_NOT_DONE, Follower, InSync, Pulse
+from ottla.replica.isr import AWAIT_METADATA, CERTAINLY_NOT_DONE, FollowerState, InSync, Pulse
 from ottla.replica.neighbours import Neighbours
-from ottla.replica.reading import READ_COMMITTED, READ_UNCOMMITTED, Fetch, Readable
+from ottla.replica.reading import READ_COMMITTED, READ_UNCOMMITTED, PartitionFetch, Readable
 from ottla.replica.terms import NO_LEADER, Proposal, Terms, sole
 
-__all__ = ["READ_COMMITTED", "READ_UNCOMMITTED", "Fetch", "Partition"]
+__all__ = ["READ_COMMITTED", "READ_UNCOMMITTED", "Partition", "PartitionFetch"]
 
 ACKS_ALL = -1
 
@@ -354,7 +354,7 @@ class Partition(Readable):
         at_least_one: bool = True,
         pulse: Pulse | None = None,
         patient: bool = True,
-    ) -> Fetch:
+    ) -> PartitionFetch:
         """Answer a follower's fetch from `offset`, by which it says that it has every record below.
 
         Unless `patient`, raise Cold where the disk would have to be waited for; then the follower's progress is not
@@ -372,7 +372,7 @@ class Partition(Readable):
             diverging = self._diverging(offset, last_fetched_epoch)
             if diverging is not None:
                 watermarks = self.high_watermark, self.last_stable_offset, log.log_start_offset
-                return Fetch(None, *watermarks, [], diverging)
+                return PartitionFetch(None, *watermarks, [], diverging)
         hurries = not patient and offset < log.active.recent_start
         if hurries:
             log.directory.disk.hurry()
@@ -385,9 +385,9 @@ class Partition(Readable):
                 log.directory.disk.relax()
         self._note(follower, broker_epoch, offset, log_start, now_ms, pulse)
         watermarks = self.high_watermark, self.last_stable_offset, log.log_start_offset
-        return Fetch(fetched.slice, *watermarks, [], None)
+        return PartitionFetch(fetched.slice, *watermarks, [], None)
 
-    def _follower(self, replica_id: int, current_leader_epoch: LeaderEpoch) -> Follower:
+    def _follower(self, replica_id: int, current_leader_epoch: LeaderEpoch) -> FollowerState:
         follower = self.in_sync.followers.get(replica_id) if self.in_sync is not None else None
         if follower is None:
             # A replica that was just added may learn of it before its leader does: it should try again.
@@ -396,7 +396,7 @@ class Partition(Readable):
         return follower
 
     def _note(
-        self, follower: Follower, epoch: BrokerEpoch, offset: int, log_start: int, now_ms: int, pulse: Pulse | None
+        self, follower: FollowerState, epoch: BrokerEpoch, offset: int, log_start: int, now_ms: int, pulse: Pulse | None
     ) -> None:
         before_end, before_start = follower.log_end, follower.log_start
         follower.fetched(offset, self.log.written_offset, now_ms)
@@ -409,7 +409,7 @@ class Partition(Readable):
         if moved or before_start != log_start:
             self.neighbours.moved(self)
 
-    def _may_expand(self, follower: Follower) -> bool:
+    def _may_expand(self, follower: FollowerState) -> bool:
         in_sync = self.in_sync
         return in_sync is not None and in_sync.may_expand(follower, self._least, self.neighbours)
 

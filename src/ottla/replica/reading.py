@@ -34,7 +34,7 @@ _NO_TIME = -1
 _new = tuple.__new__
 
 
-class Fetch(NamedTuple):
+class PartitionFetch(NamedTuple):
     """One partition's part of a fetch answer."""
 
     records: FileSlice | None
@@ -90,7 +90,7 @@ class Readable:
         only_leader: bool = True,
         aborted_max: int = ABORTED_PER_FETCH_MAX,
         patient: bool = True,
-    ) -> Fetch:
+    ) -> PartitionFetch:
         """Read for a consumer from `offset` on; unless `only_leader`, a follower answers, too (KIP-392).
 
         Raises FENCED/UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE; and Cold, unless `patient`,
@@ -105,7 +105,7 @@ class Readable:
         if last_fetched_epoch != NO_LEADER_EPOCH:
             diverging = self._diverging(offset, last_fetched_epoch)
             if diverging is not None:
-                return Fetch(None, self.high_watermark, stable, log.log_start_offset, [], diverging)
+                return PartitionFetch(None, self.high_watermark, stable, log.log_start_offset, [], diverging)
         limit = stable if isolation == READ_COMMITTED else self.high_watermark
         aborted: list[tuple[ProducerId, int]] = []
         hurries = not patient and offset < log.active.recent_start
@@ -124,7 +124,7 @@ class Readable:
         finally:
             if hurries:
                 log.directory.disk.relax()
-        return _new(Fetch, (fetched.slice, self.high_watermark, stable, log.log_start_offset, aborted, None))
+        return _new(PartitionFetch, (fetched.slice, self.high_watermark, stable, log.log_start_offset, aborted, None))
 
     def _diverging(self, offset: int, last_fetched_epoch: LeaderEpoch) -> tuple[LeaderEpoch, int] | None:
         """Return the end of the reader's last epoch in this log, if the reader has read beyond it (KIP-595)."""

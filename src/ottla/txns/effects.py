@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
 from ottla.txns.states import PREPARED, TxnState
-from ottla.txns.transaction import Transaction
+from ottla.txns.transaction import TransactionMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class BegunLater(NamedTuple):
     by_ms: int
 
 
-def markers_of(transaction: Transaction) -> WriteMarkers:
+def markers_of(transaction: TransactionMetadata) -> WriteMarkers:
     """Return the markers that a prepared transaction still needs."""
     assert transaction.state in PREPARED, f"{transaction.transactional_id}: markers in {transaction.state.text}"
     return WriteMarkers(

@@ -18,7 +18,7 @@ from ottla.model import limits
 from ottla.txns.commands.timeouts import first_look, next_expiry
 from ottla.txns.effects import BegunLater, LastEpoch, Sweeping, markers_of
 from ottla.txns.states import PREPARED, TxnState
-from ottla.txns.transaction import Transaction, transaction_of
+from ottla.txns.transaction import TransactionMetadata, transaction_of
 from ottla.txns.view import TxnsView
 
 ReplyT = TypeVar("ReplyT")
@@ -95,7 +95,7 @@ class TransactionsMachine(OneByOne):
             state.sweeping = note.on
 
 
-def _begun_later(transactions: Iterable[Transaction], now_ms: int) -> list[BegunLater]:
+def _begun_later(transactions: Iterable[TransactionMetadata], now_ms: int) -> list[BegunLater]:
     """Return notes for transactions that start in the future, because the clock was set back or another broker's clock
     is ahead. None may take longer than its timeout from now on.
     """

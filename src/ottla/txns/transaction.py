@@ -1,4 +1,4 @@
-"""Transaction: the coordinator's state of one transactional id, and its record in the journal.
+"""TransactionMetadata: the coordinator's state of one transactional id, and its record in the journal.
 
 Rules:
 - An epoch is never used twice for one producer id, and never decreases. Clients never get the last epoch (32767), so
@@ -25,7 +25,7 @@ EPOCH_BUMPS_SINCE = 2
 _FLEXIBLE_SINCE = 1
 
 
-class Transaction(NamedTuple):
+class TransactionMetadata(NamedTuple):
     transactional_id: str
     producer_id: ProducerId
     epoch: ProducerEpoch
@@ -49,7 +49,7 @@ class Transaction(NamedTuple):
     def exhausted(self) -> bool:
         return is_exhausted(self.epoch)
 
-    def to(self, state: TxnState, now_ms: int, **changes: Any) -> Transaction:
+    def to(self, state: TxnState, now_ms: int, **changes: Any) -> TransactionMetadata:
         """Return the next state; the present id becomes the previous one."""
         after = self._replace(state=state, updated_ms=now_ms, previous_producer_id=self.producer_id, **changes)
         id = self.transactional_id
@@ -64,7 +64,7 @@ def is_exhausted(epoch: int) -> bool:
     return epoch >= INT16_MAX - 1
 
 
-def entry_of(transaction: Transaction, transaction_version: int) -> Entry:
+def entry_of(transaction: TransactionMetadata, transaction_version: int) -> Entry:
     """Return the record, in the version for the cluster's finalised transaction version."""
     flexible = transaction_version >= _FLEXIBLE_SINCE
     partitions = None
@@ -93,11 +93,11 @@ def tombstone(transactional_id: str) -> Entry:
     return Entry(TransactionLogKey(transactional_id=transactional_id), None)
 
 
-def transaction_of(entry: Entry) -> Transaction:
+def transaction_of(entry: Entry) -> TransactionMetadata:
     """Return the transaction of a record (the inverse of `entry_of`)."""
     value = entry.value
     assert isinstance(value, TransactionLogValue)
-    return Transaction(
+    return TransactionMetadata(
         transactional_id=entry.key.transactional_id,
         producer_id=value.producer_id,
         epoch=value.producer_epoch,

@@ -11,7 +11,7 @@ from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import ProducerId
 from ottla.model.setting import Setting
-from ottla.txns.transaction import Transaction, entry_of
+from ottla.txns.transaction import TransactionMetadata, entry_of
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class TransactionsState:
     __slots__ = ("clock_set_ms", "ongoing", "sweeping", "transactions")
 
     def __init__(self) -> None:
-        self.transactions: dict[str, Transaction] = {}
+        self.transactions: dict[str, TransactionMetadata] = {}
         self.ongoing: dict[str, None] = {}  # the ids of transactions that may time out
         self.sweeping = False  # whether a timer checks them
         self.clock_set_ms: dict[str, int] = {}  # ongoing transaction → by how much the clock was set since it began
@@ -40,10 +40,10 @@ class TxnsView:
     def setting(self, setting: Setting[T]) -> T:
         return self.broker()[setting]
 
-    def entry(self, transaction: Transaction) -> Entry:
+    def entry(self, transaction: TransactionMetadata) -> Entry:
         return entry_of(transaction, self.version())
 
-    def known(self, transactional_id: str) -> Transaction:
+    def known(self, transactional_id: str) -> TransactionMetadata:
         """Return the transaction of an id; raises the ApiError of Kafka if the id is empty or has no producer yet."""
         if not transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)

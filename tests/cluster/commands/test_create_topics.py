@@ -7,21 +7,23 @@ from typing import Any
 import pytest
 from tests.cluster.bench import Cluster, verdict
 
-from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
+from ottla.cluster.commands.create_topics import CreateTopics, TopicOutcome, TopicToCreate
 from ottla.cluster.entities import PartitionsAdded, TopicCreated
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import NO_ID
 from ottla.model.resources import Resource
 
 
-def create(cluster: Cluster, *topics: NewTopic, validate_only: bool = False) -> list[TopicOutcome]:
+def create(cluster: Cluster, *topics: TopicToCreate, validate_only: bool = False) -> list[TopicOutcome]:
     outcomes: list[TopicOutcome] = cluster.submit(CreateTopics(topics, validate_only))
     return outcomes
 
 
 def test_a_topic_with_partitions_and_configs() -> None:
     cluster = Cluster()
-    (outcome,) = create(cluster, NewTopic("t", 3, 1, configs=(("retention.ms", "5"), ("cleanup.policy", "compact"))))
+    (outcome,) = create(
+        cluster, TopicToCreate("t", 3, 1, configs=(("retention.ms", "5"), ("cleanup.policy", "compact")))
+    )
     assert outcome == TopicOutcome("t", None, outcome.id, 3, 1)
     topic = cluster.state.topics["t"]
     assert topic.id == outcome.id != NO_ID
@@ -38,14 +40,14 @@ def test_a_topic_with_partitions_and_configs() -> None:
 def test_the_records_stand_in_kafkas_order() -> None:
     cluster = Cluster()
     before = len(cluster.journal)
-    create(cluster, NewTopic("t", 2, 1, configs=(("retention.ms", "5"),)))
+    create(cluster, TopicToCreate("t", 2, 1, configs=(("retention.ms", "5"),)))
     names = [type(entry.record).__name__ for entry in cluster.journal[before:]]
     assert names == ["TopicRecord", "ConfigRecord", "PartitionRecord", "PartitionRecord"]
 
 
 def test_defaults_come_from_the_broker() -> None:
     cluster = Cluster(brokers=3, properties={"num.partitions": "4", "default.replication.factor": "2"})
-    (outcome,) = create(cluster, NewTopic("t"))
+    (outcome,) = create(cluster, TopicToCreate("t"))
     assert (outcome.partitions, outcome.replication_factor) == (4, 2)
 
 
@@ -53,14 +55,20 @@ def test_validate_only_writes_nothing_and_answers_the_same() -> None:
     cluster = Cluster()
     before = len(cluster.journal)
     for _ in range(2):
-        (outcome,) = create(cluster, NewTopic("t", 2, 1), validate_only=True)
+        (outcome,) = create(cluster, TopicToCreate("t", 2, 1), validate_only=True)
         assert outcome.error is None and outcome.partitions == 2
     assert len(cluster.journal) == before
     assert not cluster.state.topics
 
 
 def test_names_given_twice_and_the_metadata_topic_come_last() -> None:
-    outcomes = create(Cluster(), NewTopic("twice"), NewTopic("__cluster_metadata"), NewTopic("good"), NewTopic("twice"))
+    outcomes = create(
+        Cluster(),
+        TopicToCreate("twice"),
+        TopicToCreate("__cluster_metadata"),
+        TopicToCreate("good"),
+        TopicToCreate("twice"),
+    )
     assert [(outcome.name, verdict(outcome.error)) for outcome in outcomes] == [
         ("good", None),
         ("twice", ("INVALID_REQUEST", "Duplicate topic name.")),
@@ -73,11 +81,11 @@ def test_names_given_twice_and_the_metadata_topic_come_last() -> None:
 
 def test_collisions_with_what_exists_but_not_within_a_request() -> None:
     cluster = Cluster()
-    assert [outcome.error for outcome in create(cluster, NewTopic("a.b"), NewTopic("a_b"))] == [None, None]
-    (outcome,) = create(cluster, NewTopic("a.b"))
+    assert [outcome.error for outcome in create(cluster, TopicToCreate("a.b"), TopicToCreate("a_b"))] == [None, None]
+    (outcome,) = create(cluster, TopicToCreate("a.b"))
     assert verdict(outcome.error) == ("TOPIC_ALREADY_EXISTS", "Topic 'a.b' already exists.")
     cluster.create("c_d")
-    (outcome,) = create(cluster, NewTopic("c.d"))
+    (outcome,) = create(cluster, TopicToCreate("c.d"))
     assert verdict(outcome.error) == ("INVALID_TOPIC_EXCEPTION", "Topic 'c.d' collides with existing topic: c_d")
 
 
@@ -157,14 +165,14 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 def test_refused(asked: dict[str, Any], code: str, message: str) -> None:
     cluster = Cluster()
     before = len(cluster.journal)
-    (outcome,) = create(cluster, NewTopic(**{"name": "t", **asked}))
+    (outcome,) = create(cluster, TopicToCreate(**{"name": "t", **asked}))
     assert verdict(outcome.error) == (code, message)
     assert len(cluster.journal) == before
 
 
 def test_assigned_by_hand() -> None:
     cluster = Cluster(brokers=3)
-    (outcome,) = create(cluster, NewTopic("t", assignments=((1, (2, 3)), (0, (3, 1)))))
+    (outcome,) = create(cluster, TopicToCreate("t", assignments=((1, (2, 3)), (0, (3, 1)))))
     assert (outcome.partitions, outcome.replication_factor) == (2, 2)
     assert [(state.replicas, state.leader) for state in cluster.state.topics["t"].partitions] == [
         ((3, 1), 3),
@@ -173,7 +181,7 @@ def test_assigned_by_hand() -> None:
 
 
 def test_partitions_by_hand_must_be_alike() -> None:
-    (outcome,) = create(Cluster(brokers=3), NewTopic("t", assignments=((0, (1, 2)), (1, (3,)))))
+    (outcome,) = create(Cluster(brokers=3), TopicToCreate("t", assignments=((0, (1, 2)), (1, (3,)))))
     assert verdict(outcome.error) == (
         "INVALID_REPLICA_ASSIGNMENT",
         f"{MANUAL} a partition with 1 replica(s), but this is not consistent with previous partitions, which have 2 "
@@ -182,11 +190,11 @@ def test_partitions_by_hand_must_be_alike() -> None:
 
 
 def test_one_bad_topic_does_not_hurt_the_others() -> None:
-    outcomes = create(Cluster(), NewTopic("a", 0), NewTopic("b", 1))
+    outcomes = create(Cluster(), TopicToCreate("a", 0), TopicToCreate("b", 1))
     assert [outcome.error is None for outcome in outcomes] == [False, True]
 
 
 def test_a_request_for_too_many_partitions_is_refused_as_a_whole() -> None:
     with pytest.raises(ApiError) as refused:
-        Cluster().submit(CreateTopics((NewTopic("a", 1), NewTopic("b", 10_000))))
+        Cluster().submit(CreateTopics((TopicToCreate("a", 1), TopicToCreate("b", 10_000))))
     assert refused.value.code == ErrorCode.POLICY_VIOLATION

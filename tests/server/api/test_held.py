@@ -20,7 +20,7 @@ from ottla.server.api.portions import Portions, in_portions
 from ottla.server.loop.later import Disconnect
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
-from ottla.server.net.connection import Connection
+from ottla.server.net.connection import ServerConnection
 from ottla.server.storage.cold_reads import ColdReads
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -48,7 +48,7 @@ class Served:
         ours, self.theirs = socket.socketpair()
         ours.setblocking(False)
         self.memory = RequestMemory(-1)
-        self.connection = Connection(
+        self.connection = ServerConnection(
             ours,
             runtime,
             ColdReads(loop, runtime.disk_threads(1), lambda partition: None),

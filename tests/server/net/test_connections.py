@@ -25,7 +25,7 @@ from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import until
 
 from ottla.model import limits
-from ottla.server.net.connection import Connection
+from ottla.server.net.connection import ServerConnection
 from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
@@ -309,8 +309,8 @@ def test_a_flood_of_requests_leaves_the_others_their_turn(
     monkeypatch.setattr(limits, "REQUESTS_PER_TURN_MAX", 10)
     loop: Any = ottla_broker._thread.loop
     events: list[str] = []
-    handle = Connection._handle
-    monkeypatch.setattr(Connection, "_handle", lambda *args: events.append("request") or handle(*args))
+    handle = ServerConnection._handle
+    monkeypatch.setattr(ServerConnection, "_handle", lambda *args: events.append("request") or handle(*args))
     running = [True]
 
     def tick() -> None:

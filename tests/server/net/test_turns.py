@@ -14,7 +14,7 @@ from ottla.server.api.dispatcher import Dispatcher
 from ottla.server.loop.later import Later
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
-from ottla.server.net.connection import Connection
+from ottla.server.net.connection import ServerConnection
 from ottla.server.storage.cold_reads import ColdReads
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -78,7 +78,7 @@ class Served:
     def __init__(self, handle: Callable[[], Any]) -> None:
         self.sock, self.loop = Socket(), Loop()
         self.handled = 0
-        self.left: list[Connection] = []  # what the connection limits hear of
+        self.left: list[ServerConnection] = []  # what the connection limits hear of
 
         def intercept(*_: object) -> Any:
             self.handled += 1
@@ -87,7 +87,7 @@ class Served:
         peer = SimpleNamespace(controller=False, remote_address="somebody")
         context: Any = SimpleNamespace(connection=peer, client_id="", when_closed={}, holds=0, end=lambda: None)
         runtime = Runtime(self.loop, now_ms=lambda: 0, rng=random.Random(1))
-        self.connection = Connection(
+        self.connection = ServerConnection(
             self.sock,
             runtime,
             ColdReads(self.loop, runtime.disk_threads(1), lambda partition: None),

@@ -10,7 +10,7 @@ import pytest
 from tests.server.admin import Admin
 
 from ottla.cluster.commands.alter_configs import ConfigAlteration, IncrementalAlterConfigs, Op
-from ottla.cluster.commands.create_topics import CreateTopics, NewTopic
+from ottla.cluster.commands.create_topics import CreateTopics, TopicToCreate
 from ottla.cluster.commands.delete_topics import DeleteTopics, DoomedTopic
 from ottla.cluster.entities import PartitionsAdded, Topic, TopicCreated, TopicDeleted
 from ottla.cluster.entry import MetadataEntry
@@ -92,7 +92,7 @@ def test_a_mistake_with_one_topic_keeps_no_other_from_its_partitions(
 
     monkeypatch.setattr(ReplicaChanges, "_add", failing)
     admin = Admin()
-    admin.submit(CreateTopics((NewTopic("bad", 1, 1), NewTopic("good", 1, 1))))
+    admin.submit(CreateTopics((TopicToCreate("bad", 1, 1), TopicToCreate("good", 1, 1))))
     assert "PartitionsAdded could not be followed" in caplog.text
     assert admin.partitions.get("good", 0) is not None
 
@@ -111,7 +111,7 @@ def test_settings_change_at_once() -> None:
 
 def test_defaults_may_change_while_the_node_runs() -> None:
     admin = Admin(properties={"num.partitions": "2"})
-    (outcome,) = admin.submit(CreateTopics((NewTopic("t"),)))
+    (outcome,) = admin.submit(CreateTopics((TopicToCreate("t"),)))
     assert outcome.partitions == 2
 
 
@@ -187,7 +187,7 @@ def test_a_disk_that_cannot_be_written_refuses_commands_and_recovers() -> None:
     admin = Admin({"data": disk})
     disk.faults.capacity_bytes = 0
     with pytest.raises(ApiError) as refused:
-        admin.submit(CreateTopics((NewTopic("t", 1, 1),)))
+        admin.submit(CreateTopics((TopicToCreate("t", 1, 1),)))
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert "t" not in admin.host.state.topics
     disk.faults.capacity_bytes = None

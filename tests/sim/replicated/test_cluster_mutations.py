@@ -17,7 +17,7 @@ from ottla.machine.kit import Result
 from ottla.model.errors import ErrorCode
 from ottla.raft import committing, election, membership, upgrade
 from ottla.raft.node import RaftNode
-from ottla.replica.isr import Follower, InSync
+from ottla.replica.isr import FollowerState, InSync
 from ottla.replica.partition import Partition
 from ottla.server.quorum import flushing as quorum_flushing
 from ottla.sim.check import Guarantee, SimWriter
@@ -157,7 +157,7 @@ def test_members_of_the_isr_that_lack_something(monkeypatch: pytest.MonkeyPatch)
     def weak(seed: int) -> ClusterScenario:
         return harsh(seed, SimFault.POWER_LOSS, SimFault.KILL, records=150, chaos_seconds=8.0)
 
-    def anybody(self: InSync, follower: Follower, least: int, around: Any) -> bool:
+    def anybody(self: InSync, follower: FollowerState, least: int, around: Any) -> bool:
         return follower.log_end >= 0 and follower.broker_id not in self.isr
 
     monkeypatch.setattr(InSync, "_can_join", anybody)

@@ -31,7 +31,7 @@ DEFAULT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class NewTopic:
+class TopicToCreate:
     """A topic to create. `assignments` (partition, brokers) replace both counts, which must then be left at -1."""
 
     name: str
@@ -57,7 +57,7 @@ class CreateTopics:
     reserved.
     """
 
-    topics: tuple[NewTopic, ...]
+    topics: tuple[TopicToCreate, ...]
     validate_only: bool = False
     quota: PartitionQuota | None = None
     exempt: bool = False  # whether the topic policy does not apply
@@ -97,7 +97,11 @@ def check_total(partitions: Iterable[int]) -> None:
 
 
 def _create(
-    view: MetadataView, topic: NewTopic, records: list[MetadataEntry], rules: TopicRules, quota: PartitionQuota | None
+    view: MetadataView,
+    topic: TopicToCreate,
+    records: list[MetadataEntry],
+    rules: TopicRules,
+    quota: PartitionQuota | None,
 ) -> Steps[TopicOutcome]:
     _check_name(view, topic.name)
     configs = _configs(topic)
@@ -128,14 +132,14 @@ def _check_name(view: MetadataView, name: str) -> None:
         )
 
 
-def _configs(topic: NewTopic) -> dict[str, str]:
+def _configs(topic: TopicToCreate) -> dict[str, str]:
     missing = [name for name, value in topic.configs if value is None]
     if missing:
         raise ApiError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(missing)}")
     return {name: value for name, value in topic.configs if value is not None}
 
 
-def _by_hand(view: MetadataView, topic: NewTopic) -> Steps[list[Placed]]:
+def _by_hand(view: MetadataView, topic: TopicToCreate) -> Steps[list[Placed]]:
     prefix = "A manual partition assignment was specified, but"
     if topic.replication_factor != DEFAULT:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{prefix} replication factor was not set to -1.")
@@ -160,7 +164,7 @@ def _by_hand(view: MetadataView, topic: NewTopic) -> Steps[list[Placed]]:
     return [found[index] for index in range(len(found))]
 
 
-def _automatic(view: MetadataView, topic: NewTopic) -> list[Placed]:
+def _automatic(view: MetadataView, topic: TopicToCreate) -> list[Placed]:
     if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

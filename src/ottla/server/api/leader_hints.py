@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from ottla.cluster import leadership
 from ottla.cluster.entities import Broker
-from ottla.cluster.leadership import Leader
+from ottla.cluster.leadership import PartitionLeader
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import LeaderEpoch
 from ottla.server.api.advertised_brokers import listed_brokers
@@ -21,7 +21,7 @@ EndpointT = TypeVar("EndpointT")
 ShareResponseT = TypeVar("ShareResponseT", ShareFetchResponse, ShareAcknowledgeResponse)
 
 
-def leader_of(context: Context, topic: str | bytes, index: int) -> Leader | None:
+def leader_of(context: Context, topic: str | bytes, index: int) -> PartitionLeader | None:
     """Return the leader by the topic's name or id, as this node knows it."""
     return leadership.leader_of(context.member.state, topic, index)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
+from ottla.cluster.commands.create_topics import TopicOutcome, TopicToCreate
 from ottla.cluster.entities import Change, PartitionChanged, PartitionsAdded, TopicCreated, TopicDeleted
 from ottla.groups.modern.topics_changed import TopicsChanged
 from ottla.groups.offsets.remove import ForgetTopics
@@ -41,7 +41,7 @@ class AllCoordinators:
         configs: Configs,
         requests: PeerRequests,
         producer_ids: ProducerIds,
-        create_topics: Callable[[tuple[NewTopic, ...]], Later[list[TopicOutcome]]],
+        create_topics: Callable[[tuple[TopicToCreate, ...]], Later[list[TopicOutcome]]],
         dead_letters: DeadLetters,
     ) -> None:
         self.shares = Shares(coordinating, configs, requests, dead_letters)

@@ -9,7 +9,7 @@ from ottla.cluster.leadership import leader_of
 from ottla.cluster.state import ClusterState
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import NO_BROKER_EPOCH, NO_ID, BrokerEpoch
-from ottla.replica.partition import READ_COMMITTED, Fetch, Partition
+from ottla.replica.partition import READ_COMMITTED, Partition, PartitionFetch
 from ottla.server.fetch.fetch_sessions import AskedPartition, PartitionData
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
@@ -32,7 +32,7 @@ def replica_of(request: FetchRequest, version: int) -> tuple[int, BrokerEpoch]:
     return request.replica_id, NO_BROKER_EPOCH
 
 
-def told(index: int, fetched: Fetch, isolation: int) -> PartitionData:
+def told(index: int, fetched: PartitionFetch, isolation: int) -> PartitionData:
     data = PartitionData(
         partition_index=index,
         error_code=0,
@@ -55,7 +55,7 @@ def told(index: int, fetched: Fetch, isolation: int) -> PartitionData:
 def nothing_yet(index: int, partition: Partition, isolation: int) -> PartitionData:
     """Return an answer without records, with the offsets of the partition."""
     watermarks = partition.high_watermark, partition.last_stable_offset, partition.log.log_start_offset
-    return told(index, Fetch(None, *watermarks, [], None), isolation)
+    return told(index, PartitionFetch(None, *watermarks, [], None), isolation)
 
 
 def refusal(

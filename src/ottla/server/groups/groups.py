@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
+from ottla.cluster.commands.create_topics import TopicOutcome, TopicToCreate
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.share.state_partitions import InitializeShares
 from ottla.groups.state import GroupsState
@@ -42,7 +42,7 @@ class Groups:
         coordinating: CoordinatorRuntime,
         configs: Configs,
         shares: Shares,
-        create_topics: Callable[[tuple[NewTopic, ...]], Later[list[TopicOutcome]]],
+        create_topics: Callable[[tuple[TopicToCreate, ...]], Later[list[TopicOutcome]]],
     ) -> None:
         self._configs = configs
         self._metadata = coordinating.metadata

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from ottla.cluster.commands.create_topics import DEFAULT, NewTopic, TopicOutcome
+from ottla.cluster.commands.create_topics import DEFAULT, TopicOutcome, TopicToCreate
 from ottla.groups.streams.internal_topics import CreateInternalTopics, InternalTopicsFailed
 from ottla.groups.view import GroupsView
 from ottla.model.errors import ApiError, ErrorCode
@@ -25,7 +25,7 @@ class StreamsInternalTopics:
         self,
         runtime: Runtime,
         groups: Coordinators[GroupsView],
-        create_topics: Callable[[tuple[NewTopic, ...]], Later[list[TopicOutcome]]],
+        create_topics: Callable[[tuple[TopicToCreate, ...]], Later[list[TopicOutcome]]],
     ) -> None:
         self._loop = runtime.loop
         self._groups = groups
@@ -37,7 +37,7 @@ class StreamsInternalTopics:
 
     def _create(self, effect: CreateInternalTopics) -> None:
         topics = tuple(
-            NewTopic(topic.name, topic.partitions, topic.replication_factor or DEFAULT, configs=topic.configs)
+            TopicToCreate(topic.name, topic.partitions, topic.replication_factor or DEFAULT, configs=topic.configs)
             for topic in effect.topics
         )
         refused = [TopicOutcome(topic.name, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)) for topic in topics]

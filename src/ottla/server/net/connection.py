@@ -1,4 +1,4 @@
-"""Connection: reads the requests of one client and sends the answers, in order.
+"""ServerConnection: reads the requests of one client and sends the answers, in order.
 
 Requests are parsed in the receive buffer and handled at once, in the order they came. An answer that is ready joins the
 outbound queue; one that must wait takes a slot, and all later answers queue behind it, so that replies are always sent
@@ -52,17 +52,17 @@ T = TypeVar("T")
 _FETCH = FetchRequest.key.to_bytes(2, "big")
 
 
-class Connection:
+class ServerConnection:
     def __init__(
         self,
         sock: Socket,
         runtime: Runtime,
         cold: ColdReads,
         dispatcher: Dispatcher,
-        new_context: Callable[[Connection], Context],
+        new_context: Callable[[ServerConnection], Context],
         memory: RequestMemory,
         max_frame_bytes: int,
-        on_close: Callable[[Connection], None],
+        on_close: Callable[[ServerConnection], None],
     ) -> None:
         loop = runtime.loop
         self.sock = sock

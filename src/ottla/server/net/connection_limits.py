@@ -32,7 +32,7 @@ from ottla.server.loop.slices import Slices
 from ottla.server.net.unproven_clients import UnprovenClients
 
 if TYPE_CHECKING:
-    from ottla.server.net.connection import Connection
+    from ottla.server.net.connection import ServerConnection
     from ottla.server.net.handshakes import Handshakes
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class ConnectionLimits:
         self._ceiling = ceiling  # the number of connections for which there are descriptors
         self.max_frame_bytes = settings[SOCKET_REQUEST_MAX_BYTES]
         self.max_idle_s: float = settings[CONNECTIONS_MAX_IDLE_MS] / 1000  # negative: unlimited
-        self.connections: dict[Connection, None] = {}
+        self.connections: dict[ServerConnection, None] = {}
         self.per_address: Counter[str] = Counter()
         self.handshakes: list[Handshakes] = []  # of all listeners with TLS
         self._waiting: dict[Callable[[], None], None] = {}  # listeners that stopped accepting
@@ -84,11 +84,11 @@ class ConnectionLimits:
             return f"max.connections.per.ip ({allowed}) reached by {address}"
         return None
 
-    def entered(self, connection: Connection) -> None:
+    def entered(self, connection: ServerConnection) -> None:
         self.connections[connection] = None
         self.per_address[_address(connection)] += 1
 
-    def left(self, connection: Connection) -> None:
+    def left(self, connection: ServerConnection) -> None:
         self.connections.pop(connection, None)
         address = _address(connection)
         self.per_address[address] -= 1
@@ -117,7 +117,7 @@ class ConnectionLimits:
             connection.close()
 
 
-def _address(connection: Connection) -> str:
+def _address(connection: ServerConnection) -> str:
     return connection.context.connection.remote_address[0]
 
 

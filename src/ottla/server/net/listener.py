@@ -20,7 +20,7 @@ from ottla.server.api.dispatcher import Dispatcher
 from ottla.server.api.security.tenant_connections import refusal_of
 from ottla.server.loop.runtime import Runtime
 from ottla.server.net.accept_pacing import AcceptPacing
-from ottla.server.net.connection import Connection
+from ottla.server.net.connection import ServerConnection
 from ottla.server.net.connection_limits import ConnectionLimits
 from ottla.server.net.handshakes import Handshakes
 from ottla.server.net.tls_socket import TlsSocket
@@ -182,7 +182,7 @@ class Listener:
         if principal is not ANONYMOUS and self._security.sasl is None:  # with SASL the client authenticates later
             self._identified(connection, principal, remote[0])
 
-    def _identified(self, connection: Connection, principal: Principal, address: str) -> None:
+    def _identified(self, connection: ServerConnection, principal: Principal, address: str) -> None:
         """Note a client whose certificate names it, and refuse it if its tenant has too many connections."""
         refusal = refusal_of(connection.context)
         if refusal is not None:
@@ -195,11 +195,11 @@ class Listener:
     def _refused(self, address: str, reason: str) -> None:
         self._logins.failed(self.name, TLS, address, "", reason)
 
-    def _new_connection(self) -> Callable[..., Connection]:
+    def _new_connection(self) -> Callable[..., ServerConnection]:
         """Return what makes the connections of this listener."""
         sasl = self._security.sasl
         if sasl is None:
-            return Connection
+            return ServerConnection
         from ottla.server.net.sasl_connection import SaslConnection  # few nodes need it
 
         return partial(SaslConnection, authentication=sasl.new_authentication(), unproven=self._limits.unproven)

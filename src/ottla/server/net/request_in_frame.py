@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from types import CodeType, FrameType
 
-from ottla.server.net.connection import Connection
+from ottla.server.net.connection import ServerConnection
 
-_SERVE: CodeType = Connection._serve.__code__
+_SERVE: CodeType = ServerConnection._serve.__code__
 
 
 def request_in_frame(frame: FrameType) -> str | None:
-    """Return the API, version, client and connection of the request, if this is the frame of `Connection._serve`."""
+    """Return the API, version, client and connection of a request, if the frame is one of `ServerConnection._serve`."""
     if frame.f_code is not _SERVE:
         return None
     values = frame.f_locals

@@ -21,7 +21,7 @@ from ottla.server.api.dispatcher import Dispatcher
 from ottla.server.api.security.sasl_answers import authenticate_raw
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
-from ottla.server.net.connection import Connection
+from ottla.server.net.connection import ServerConnection
 from ottla.server.net.inbound import InboundBuffer
 from ottla.server.net.reply_slot import ReplySlot
 from ottla.server.net.unproven_clients import UnprovenClients
@@ -37,17 +37,17 @@ _KEYS_BEFORE = (ApiVersionsRequest.key, SaslHandshakeRequest.key, SaslAuthentica
 _ROUTES_BEFORE = Routes({key: SERVED[key] for key in _KEYS_BEFORE})
 
 
-class SaslConnection(Connection):
+class SaslConnection(ServerConnection):
     def __init__(
         self,
         sock: Socket,
         runtime: Runtime,
         cold: ColdReads,
         dispatcher: Dispatcher,
-        new_context: Callable[[Connection], Context],
+        new_context: Callable[[ServerConnection], Context],
         memory: RequestMemory,
         max_frame_bytes: int,
-        on_close: Callable[[Connection], None],
+        on_close: Callable[[ServerConnection], None],
         authentication: Authentication,
         unproven: UnprovenClients,
     ) -> None:

@@ -7,7 +7,7 @@ obeyed, or the creation is refused.
 
 from __future__ import annotations
 
-from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
+from ottla.cluster.commands.create_topics import TopicOutcome, TopicToCreate
 from ottla.cluster.state import ClusterState
 from ottla.model import limits
 from ottla.model.config import Config
@@ -69,11 +69,11 @@ def _replicas(settings: Config, factor: Setting[int], in_sync: Setting[int] | No
     return replicas, enough
 
 
-def new_topic(name: str, settings: Config, brokers: int) -> NewTopic:
+def new_topic(name: str, settings: Config, brokers: int) -> TopicToCreate:
     """Return the topic that auto-creation makes for a name; the coordinators' topics have special settings."""
     if name == CONSUMER_OFFSETS_TOPIC:
         replicas, _ = _replicas(settings, OFFSETS_TOPIC_REPLICATION_FACTOR, None, brokers)
-        return NewTopic(
+        return TopicToCreate(
             name,
             settings[OFFSETS_TOPIC_NUM_PARTITIONS],
             replicas,
@@ -87,7 +87,7 @@ def new_topic(name: str, settings: Config, brokers: int) -> NewTopic:
         replicas, enough = _replicas(
             settings, TRANSACTION_STATE_LOG_REPLICATION_FACTOR, TRANSACTION_STATE_LOG_MIN_ISR, brokers
         )
-        return NewTopic(
+        return TopicToCreate(
             name,
             settings[TRANSACTION_STATE_LOG_NUM_PARTITIONS],
             replicas,
@@ -106,7 +106,7 @@ def new_topic(name: str, settings: Config, brokers: int) -> NewTopic:
             SHARE_COORDINATOR_STATE_TOPIC_MIN_ISR,
             brokers,
         )
-        return NewTopic(
+        return TopicToCreate(
             name,
             settings[SHARE_COORDINATOR_STATE_TOPIC_NUM_PARTITIONS],
             replicas,
@@ -120,12 +120,12 @@ def new_topic(name: str, settings: Config, brokers: int) -> NewTopic:
         )
     if name == AUDIT_TOPIC:
         return _audit_topic(settings)
-    return NewTopic(name, settings[NUM_PARTITIONS], settings[DEFAULT_REPLICATION_FACTOR])
+    return TopicToCreate(name, settings[NUM_PARTITIONS], settings[DEFAULT_REPLICATION_FACTOR])
 
 
-def _audit_topic(settings: Config) -> NewTopic:
+def _audit_topic(settings: Config) -> TopicToCreate:
     """Return the topic of the audit log, with one partition: its bounds are those of the topic, and it is in order."""
-    return NewTopic(
+    return TopicToCreate(
         AUDIT_TOPIC,
         1,
         settings[DEFAULT_REPLICATION_FACTOR],

@@ -57,7 +57,7 @@ from ottla.server.storage.identity import BOOTSTRAP, identify
 from ottla.server.storage.partitions import Partitions
 
 if TYPE_CHECKING:
-    from ottla.cluster.commands.create_topics import NewTopic, TopicOutcome
+    from ottla.cluster.commands.create_topics import TopicOutcome, TopicToCreate
     from ottla.server.quorum.topic_creation import TopicCreation
 
 NOT_CLEAN = -1  # the previous broker epoch after an unclean stop
@@ -151,7 +151,7 @@ class QuorumMember:
 
         return TopicCreation(self._tasks, self.metadata, self.controller, self.link)
 
-    def create_topics(self, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
+    def create_topics(self, topics: tuple[TopicToCreate, ...]) -> Later[list[TopicOutcome]]:
         """Have the active controller create topics; errors are in the outcomes."""
         return self._topics.create(topics)
 
@@ -166,7 +166,7 @@ class QuorumMember:
         """Have topics that a client asked for created with the broker's own settings, without waiting."""
         self._topics.create_missing(map(self._new_topic, names))
 
-    def _new_topic(self, name: str) -> NewTopic:
+    def _new_topic(self, name: str) -> TopicToCreate:
         return new_topic(name, self._configs.broker, brokers_expected(self.quorum, self.metadata.state))
 
     def listens_on(self, ports: Mapping[str, int]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from ottla.client.errors import ClientError, error_code
-from ottla.cluster.commands.create_topics import CreateTopics, NewTopic, TopicOutcome
+from ottla.cluster.commands.create_topics import CreateTopics, TopicOutcome, TopicToCreate
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.loop.later import Later
@@ -35,7 +35,7 @@ class TopicCreation:
         self._missing: set[str] = set()  # auto-created topics whose creation is under way
         self._told: set[str] = set()  # topics whose failure is in the log already
 
-    def create(self, topics: tuple[NewTopic, ...]) -> Later[list[TopicOutcome]]:
+    def create(self, topics: tuple[TopicToCreate, ...]) -> Later[list[TopicOutcome]]:
         """Return the outcomes, set when this node's metadata has the topics that were created."""
         if not self._controller.active:
             return self._tasks.later(self._create_elsewhere(topics))
@@ -50,7 +50,7 @@ class TopicCreation:
         self._controller.submit(CreateTopics(topics)).then(settle, made.fail)
         return made
 
-    def create_missing(self, topics: Iterable[NewTopic]) -> None:
+    def create_missing(self, topics: Iterable[TopicToCreate]) -> None:
         """Have topics created that a client asked for, without waiting.
 
         Topics that are being created already, or are too many at once, are left out: a client that needs them asks
@@ -63,7 +63,7 @@ class TopicCreation:
             settle = partial(self._settle_missing, wanted)
             self.create(wanted).then(settle, partial(settle, []))
 
-    def _settle_missing(self, wanted: tuple[NewTopic, ...], outcomes: list[TopicOutcome]) -> None:
+    def _settle_missing(self, wanted: tuple[TopicToCreate, ...], outcomes: list[TopicOutcome]) -> None:
         self._missing.difference_update(topic.name for topic in wanted)
         for outcome in outcomes:
             name, error = outcome.name, outcome.error
@@ -73,7 +73,7 @@ class TopicCreation:
                 self._told.add(name)
                 log.warning("topic %s, which a client asked for, cannot be created: %s", name, error)
 
-    async def _create_elsewhere(self, topics: tuple[NewTopic, ...]) -> list[TopicOutcome]:
+    async def _create_elsewhere(self, topics: tuple[TopicToCreate, ...]) -> list[TopicOutcome]:
         request = CreateTopicsRequest(
             topics=[_wanted(topic) for topic in topics], timeout_ms=limits.CONTROLLER_ANSWER_MS
         )
@@ -105,11 +105,11 @@ def _errors(response: CreateTopicsResponse) -> Iterable[int]:
     return (topic.error_code for topic in response.topics)
 
 
-def _refused(topics: tuple[NewTopic, ...], error: ApiError) -> list[TopicOutcome]:
+def _refused(topics: tuple[TopicToCreate, ...], error: ApiError) -> list[TopicOutcome]:
     return [TopicOutcome(topic.name, error) for topic in topics]
 
 
-def _wanted(topic: NewTopic) -> _Wanted:
+def _wanted(topic: TopicToCreate) -> _Wanted:
     return _Wanted(
         name=topic.name,
         num_partitions=topic.partitions,

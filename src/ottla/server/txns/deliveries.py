@@ -1,8 +1,8 @@
 """Deliveries: write the markers of prepared transactions to all partitions that took part.
 
-There is one `Delivery` per transaction. If a marker cannot be written, the attempt is repeated, at whichever node leads
-the partition by then, until it succeeds: the transaction is decided, and consumers wait for the marker. After the last
-marker the coordinator gets `MarkersWritten`.
+There is one `MarkerDelivery` per transaction. If a marker cannot be written, the attempt is repeated, at whichever node
+leads the partition by then, until it succeeds: the transaction is decided, and consumers wait for the marker. After the
+last marker the coordinator gets `MarkersWritten`.
 
 A transaction may have very many partitions, and a coordinator may have to end very many transactions at once when it
 loads or expires them. A slice (`server/loop/slices.py`) writes some markers, of each transaction in turn, so that a
@@ -42,14 +42,14 @@ class Deliveries:
     def __init__(self, runtime: Runtime, markers: Markers) -> None:
         self.markers = markers
         self._runtime = runtime
-        self._queue: deque[Delivery] = deque()  # deliveries with markers to write
+        self._queue: deque[MarkerDelivery] = deque()  # deliveries with markers to write
         self._left = COST_PER_SLICE  # the remaining cost budget of this slice
 
     def write(self, effect: WriteMarkers, host: Host[TxnsView]) -> None:
         """Carry out the transaction coordinator's effect; a few markers are written before this returns."""
-        Delivery(self, effect, host).begin()
+        MarkerDelivery(self, effect, host).begin()
 
-    def queue(self, delivery: Delivery) -> None:
+    def queue(self, delivery: MarkerDelivery) -> None:
         self._queue.append(delivery)
         self._write_some()
 
@@ -74,7 +74,7 @@ class Deliveries:
         self._write_some()
 
 
-class Delivery:
+class MarkerDelivery:
     """The markers of one transaction."""
 
     def __init__(self, deliveries: Deliveries, effect: WriteMarkers, host: Host[TxnsView]) -> None:

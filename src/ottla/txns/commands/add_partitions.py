@@ -14,7 +14,7 @@ from ottla.model.ids import ProducerEpoch, ProducerId, TopicPartition
 from ottla.txns.commands.timeouts import first_look
 from ottla.txns.effects import Sweeping
 from ottla.txns.states import AT_REST, PREPARED, TxnState
-from ottla.txns.transaction import Transaction
+from ottla.txns.transaction import TransactionMetadata
 from ottla.txns.view import TxnsView
 
 
@@ -68,7 +68,9 @@ class VerifyPartitions:
         return Result(reply=[each for each in self.partitions if each not in joined])
 
 
-def _of_producer(view: TxnsView, transactional_id: str, producer_id: ProducerId, epoch: ProducerEpoch) -> Transaction:
+def _of_producer(
+    view: TxnsView, transactional_id: str, producer_id: ProducerId, epoch: ProducerEpoch
+) -> TransactionMetadata:
     found = view.known(transactional_id)
     if found.producer_id != producer_id:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)

@@ -8,7 +8,7 @@ from ottla.machine.keyed import Entry
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.txns.states import TxnState
-from ottla.txns.transaction import Transaction
+from ottla.txns.transaction import TransactionMetadata
 from ottla.txns.view import TxnsView
 
 
@@ -16,7 +16,7 @@ from ottla.txns.view import TxnsView
 class Describe:
     transactional_id: str
 
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, Transaction]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, TransactionMetadata]:
         found = view.state.transactions.get(self.transactional_id)
         if found is None:
             raise ApiError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
@@ -27,7 +27,7 @@ class Describe:
 class ListAll:
     """Replies with all transactions."""
 
-    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, list[Transaction]]:
+    def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, list[TransactionMetadata]]:
         return Result(reply=list(view.state.transactions.values()))
 
 
@@ -39,7 +39,7 @@ class TxnFilter:
     producer_ids: frozenset[int] | None
     longer_than_ms: int
 
-    def includes(self, transaction: Transaction, now_ms: int) -> bool:
+    def includes(self, transaction: TransactionMetadata, now_ms: int) -> bool:
         return (
             (self.producer_ids is None or transaction.producer_id in self.producer_ids)
             and (self.states is None or transaction.state in self.states)

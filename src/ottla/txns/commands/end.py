@@ -17,7 +17,7 @@ from ottla.model.ids import FIRST_PRODUCER_EPOCH, NO_PRODUCER_ID, ProducerEpoch,
 from ottla.model.limits import INT16_MAX
 from ottla.txns.effects import LastEpoch, markers_of
 from ottla.txns.states import AT_REST, PREPARED, TxnState
-from ottla.txns.transaction import EPOCH_BUMPS_SINCE, Transaction
+from ottla.txns.transaction import EPOCH_BUMPS_SINCE, TransactionMetadata
 from ottla.txns.view import TxnsView
 
 
@@ -47,13 +47,13 @@ class EndTransaction:
             return self._prepare(found._replace(started_ms=now_ms), view, now_ms)
         return self._again(found, repeated or not bumps, view)
 
-    def _is_repetition(self, found: Transaction) -> bool:
+    def _is_repetition(self, found: TransactionMetadata) -> bool:
         if found.producer_id == self.producer_id:
             return found.epoch == self.epoch + 1
         overflowed = self.epoch == INT16_MAX - 1 and found.epoch == 0
         return overflowed and found.previous_producer_id == self.producer_id
 
-    def _prepare(self, found: Transaction, view: TxnsView, now_ms: int) -> Result[Entry, ProducerIdentity]:
+    def _prepare(self, found: TransactionMetadata, view: TxnsView, now_ms: int) -> Result[Entry, ProducerIdentity]:
         state = TxnState.PREPARE_COMMIT if self.commit else TxnState.PREPARE_ABORT
         if self.client_version >= EPOCH_BUMPS_SINCE:
             prepared = found.to(
@@ -73,7 +73,7 @@ class EndTransaction:
             reply=_next_producer(prepared),
         )
 
-    def _again(self, found: Transaction, repeated: bool, view: TxnsView) -> Result[Entry, ProducerIdentity]:
+    def _again(self, found: TransactionMetadata, repeated: bool, view: TxnsView) -> Result[Entry, ProducerIdentity]:
         """Answer an EndTransaction for a transaction that has ended or is prepared.
 
         Without KIP-890 the state alone decides, and it may be out of date: a coordinator that was suspended, and has a
@@ -92,7 +92,7 @@ def _commits(state: TxnState) -> bool:
     return state in (TxnState.PREPARE_COMMIT, TxnState.COMPLETE_COMMIT)
 
 
-def _next_producer(prepared: Transaction) -> ProducerIdentity:
+def _next_producer(prepared: TransactionMetadata) -> ProducerIdentity:
     """Return the producer id and epoch of the next transaction: a new id if the epochs are used up."""
     if prepared.bumps_epochs and prepared.next_producer_id != NO_PRODUCER_ID:
         return ProducerIdentity(prepared.next_producer_id, FIRST_PRODUCER_EPOCH)

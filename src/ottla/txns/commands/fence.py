@@ -5,11 +5,11 @@ from __future__ import annotations
 from ottla.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ottla.model.limits import INT16_MAX
 from ottla.txns.states import TxnState
-from ottla.txns.transaction import EPOCH_BUMPS_SINCE, Transaction
+from ottla.txns.transaction import EPOCH_BUMPS_SINCE, TransactionMetadata
 from ottla.txns.view import TxnsView
 
 
-def fenced(found: Transaction, view: TxnsView, now_ms: int) -> Transaction:
+def fenced(found: TransactionMetadata, view: TxnsView, now_ms: int) -> TransactionMetadata:
     """Return the transaction in PrepareAbort with a bumped epoch."""
     assert found.state == TxnState.ONGOING, f"{found.transactional_id}: an abort in {found.state.text}"
     version = view.version()

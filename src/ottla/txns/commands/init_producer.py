@@ -17,7 +17,7 @@ from ottla.model.settings.transactions import TRANSACTION_MAX_TIMEOUT_MS
 from ottla.txns.commands.fence import fenced
 from ottla.txns.effects import LastEpoch, markers_of
 from ottla.txns.states import PREPARED, TxnState
-from ottla.txns.transaction import NO_TIME, Transaction, is_exhausted
+from ottla.txns.transaction import NO_TIME, TransactionMetadata, is_exhausted
 from ottla.txns.view import TxnsView
 
 
@@ -32,7 +32,9 @@ class InitProducer:
             raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         found = view.state.transactions.get(self.transactional_id)
         if found is None:
-            found = Transaction(self.transactional_id, view.next_producer_id(), NO_PRODUCER_EPOCH, self.timeout_ms)
+            found = TransactionMetadata(
+                self.transactional_id, view.next_producer_id(), NO_PRODUCER_EPOCH, self.timeout_ms
+            )
         if self.expected is not None and not _may_continue(found, self.expected):
             raise ApiError(ErrorCode.PRODUCER_FENCED)
         if found.state in PREPARED:
@@ -51,7 +53,7 @@ class InitProducer:
             reply=ProducerIdentity(begun.producer_id, begun.epoch),
         )
 
-    def _begun(self, found: Transaction, view: TxnsView, now_ms: int) -> Transaction:
+    def _begun(self, found: TransactionMetadata, view: TxnsView, now_ms: int) -> TransactionMetadata:
         expected = self.expected
         if found.exhausted and (expected is None or expected.epoch == found.epoch):
             producer_id, epoch = view.next_producer_id(), 0
@@ -77,7 +79,7 @@ class InitProducer:
         )
 
 
-def _may_continue(found: Transaction, expected: ProducerIdentity) -> bool:
+def _may_continue(found: TransactionMetadata, expected: ProducerIdentity) -> bool:
     """Whether the id has no state (it was lost), or the producer has its present id, or had the previous one until its
     epochs were used up.
     """

@@ -15,7 +15,7 @@ from ottla.model.settings.transactions import (
 from ottla.txns.commands.fence import fenced
 from ottla.txns.effects import Sweeping, markers_of
 from ottla.txns.states import AT_REST
-from ottla.txns.transaction import Transaction, tombstone
+from ottla.txns.transaction import TransactionMetadata, tombstone
 from ottla.txns.view import TxnsView
 
 _TIMEOUTS = "timeouts"
@@ -60,7 +60,7 @@ class ForgetUnused:
         return Result(records=[tombstone(id) for id in unused[:TRANSACTIONS_PER_SWEEP_MAX]], timers=[timer])
 
 
-def _deadline_ms(view: TxnsView, transaction: Transaction) -> int:
+def _deadline_ms(view: TxnsView, transaction: TransactionMetadata) -> int:
     """Return when a transaction times out. Its start is stored as wall-clock time, so later changes of the clock are
     added.
     """

@@ -5,7 +5,7 @@ v4 defaults for partitions and replication factor (-1)   v5 the topic's configur
 
 from __future__ import annotations
 
-from ottla.cluster.commands.create_topics import DEFAULT, CreateTopics, NewTopic, TopicOutcome, check_total
+from ottla.cluster.commands.create_topics import DEFAULT, CreateTopics, TopicOutcome, TopicToCreate, check_total
 from ottla.model import limits
 from ottla.model.describe import describe_topic
 from ottla.model.errors import ApiError, ErrorCode
@@ -63,7 +63,7 @@ def _refuse(request: CreateTopicsRequest, error: ApiError) -> CreateTopicsRespon
 )
 def create_topics(request: CreateTopicsRequest, context: Context) -> Decided[CreateTopicsResponse]:
     topics = tuple(
-        NewTopic(
+        TopicToCreate(
             topic.name,
             topic.num_partitions,
             topic.replication_factor,

@@ -12,7 +12,7 @@ from ottla.server.api.needs import CheckedItems, Needs, Seen, on_topic, on_trans
 from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer, Later, gather, settled
 from ottla.txns.commands.describe import Describe
-from ottla.txns.transaction import Transaction
+from ottla.txns.transaction import TransactionMetadata
 from ottla.wire.messages.txns.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 
 Described = DescribeTransactionsResponse.TransactionState
@@ -39,7 +39,7 @@ def describe_transactions(
 
 
 def _describe(transactional_id: str, context: Context) -> Later[Described]:
-    def respond(reply: Transaction | ApiError) -> Described:
+    def respond(reply: TransactionMetadata | ApiError) -> Described:
         return _refusal(transactional_id, reply.code) if isinstance(reply, ApiError) else _described(reply)
 
     if not transactional_id:
@@ -47,7 +47,7 @@ def _describe(transactional_id: str, context: Context) -> Later[Described]:
     return context.transactions.submit(transactional_id, Describe(transactional_id)).map(respond)
 
 
-def _described(transaction: Transaction) -> Described:
+def _described(transaction: TransactionMetadata) -> Described:
     by_topic: dict[str, list[int]] = {}
     for topic, partition in transaction.partitions:
         by_topic.setdefault(topic, []).append(partition)

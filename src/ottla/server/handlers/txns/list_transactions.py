@@ -18,7 +18,7 @@ from ottla.server.api.needs import Needs, Seen, on_transaction
 from ottla.server.loop.later import Answer, gather
 from ottla.txns.commands.describe import ListAll, TxnFilter
 from ottla.txns.states import BY_TEXT
-from ottla.txns.transaction import Transaction
+from ottla.txns.transaction import TransactionMetadata
 from ottla.wire.messages.txns.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 Listed = ListTransactionsResponse.TransactionState
@@ -44,9 +44,9 @@ def list_transactions(request: ListTransactionsRequest, context: Context) -> Ans
     now_ms = context.runtime.now_ms()
 
     def listing(
-        replies: Sequence[list[Transaction] | ApiError],
+        replies: Sequence[list[TransactionMetadata] | ApiError],
     ) -> Generator[None, None, ListTransactionsResponse]:
-        found: list[Transaction] = []
+        found: list[TransactionMetadata] = []
         for reply in replies:
             if isinstance(reply, ApiError):
                 return _refuse(reply.code)
@@ -73,7 +73,7 @@ def list_transactions(request: ListTransactionsRequest, context: Context) -> Ans
     return context.runtime.slices.answer_of(known, listing)
 
 
-def _listed(transaction: Transaction) -> Listed:
+def _listed(transaction: TransactionMetadata) -> Listed:
     return Listed(
         transactional_id=transaction.transactional_id,
         producer_id=transaction.producer_id,
