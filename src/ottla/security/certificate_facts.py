@@ -9,7 +9,6 @@ from ottla.model import limits
 
 if TYPE_CHECKING:
     from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
 _DAY_S = 86_400
 
@@ -60,7 +59,10 @@ def _facts(certificate: x509.Certificate) -> CertificateFacts:
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    extensions = certificate.extensions
+    try:
+        extensions = certificate.extensions
+    except (x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+        raise ValueError(str(error)) from None
     hosts: tuple[str, ...] = ()
     is_authority = False
     uses: tuple[str, ...] = ()
@@ -79,16 +81,22 @@ def _facts(certificate: x509.Certificate) -> CertificateFacts:
         hosts,
         certificate.not_valid_before_utc,
         certificate.not_valid_after_utc,
-        _key_text(certificate.public_key()),
+        _key_text(certificate),
         is_authority,
         uses,
     )
 
 
-def _key_text(key: CertificatePublicKeyTypes) -> str:
+def _key_text(certificate: x509.Certificate) -> str:
+    """Return the kind of the key. Some that OpenSSL knows, `cryptography` does not read."""
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
+    try:
+        key = certificate.public_key()
+    except (UnsupportedAlgorithm, ValueError):
+        return "a key that is not known here"
     if isinstance(key, EllipticCurvePublicKey):
         return f"EC {key.curve.name}"
     if isinstance(key, RSAPublicKey):

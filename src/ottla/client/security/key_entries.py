@@ -90,11 +90,11 @@ def _chain(own: x509.Certificate, certificates: Sequence[x509.Certificate]) -> l
 
 
 def _has_issued(issuer: x509.Certificate, certificate: x509.Certificate) -> bool:
-    from cryptography.exceptions import InvalidSignature
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
     try:
         certificate.verify_directly_issued_by(issuer)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
 
