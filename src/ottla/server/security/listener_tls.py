@@ -90,6 +90,7 @@ class ListenerTls:
         self._is_between_brokers = is_between_brokers
         self._made_of = ssl_values(config), client_auth
         self._now = self._make(config, client_auth)
+        self._problem = ""  # why the newest settings or files cannot be used, as it was logged
         self._watch = CertificateWatch(listener)
         try:
             self._rules = SslPrincipalRules(config[SSL_PRINCIPAL_MAPPING_RULES])
@@ -117,15 +118,18 @@ class ListenerTls:
 
     def refresh(self, config: Config, client_auth: str) -> None:
         """Make the context anew if the settings or the files have changed; it reads files, so a worker does it."""
-        values, stamp = (ssl_values(config), client_auth), stamp_of(self._now.tls)
-        if values == self._made_of and stamp == self._now.stamp:
+        values = ssl_values(config), client_auth
+        if values == self._made_of and stamp_of(self._now.tls) == self._now.stamp:
+            self._problem = ""
             return
-        self._made_of, self._now = values, self._now._replace(stamp=stamp)
         try:
             self._now = self._make(config, client_auth)
-        except ApiError as error:
-            log.error("listener %s keeps its old certificate: %s", self._listener, error.text)
+        except ApiError as error:  # the next refresh tries again: a file may be missing, or half written
+            if error.text != self._problem:
+                self._problem = error.text
+                log.error("listener %s keeps its old certificate: %s", self._listener, error.text)
         else:
+            self._made_of, self._problem = values, ""
             log.info("listener %s has a new certificate or new TLS settings", self._listener)
 
     def check_change(self, present: Config, new: Config, client_auth: str) -> None:
