@@ -60,14 +60,21 @@ KAFKA = "org.apache.kafka.common.security"
             {"ottla.tenant.partitions.max@acme": "1"},
             "ottla config set broker default ottla.tenant.partitions.max@acme=1",
         ),
-        (
-            {
-                "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
-                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
-                "controller.quorum.voters": "1@localhost:1,2@localhost:2",
-                "sasl.mechanism.controller.protocol": "SCRAM-SHA-512",
-            },
-            "controllers need their quorum before they know SCRAM users: set it to PLAIN",
+        *(
+            (
+                {
+                    "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+                    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+                    "controller.quorum.voters": "1@localhost:1,2@localhost:2",
+                    **mechanism,
+                },
+                "controllers need their quorum before they know SCRAM users: set it to PLAIN",
+            )
+            for mechanism in (
+                {"sasl.mechanism.controller.protocol": "SCRAM-SHA-512"},
+                {"sasl.mechanism.controller.protocol": "scram-sha-512"},
+                {"listener.name.controller.sasl.mechanism.controller.protocol": "SCRAM-SHA-256"},
+            )
         ),
         (
             {

@@ -32,7 +32,7 @@ from ottla.server.loop.runtime import Runtime
 from ottla.server.security.authentication import Authentication, Conversation, ServedMechanism
 from ottla.server.security.credentials import Credentials
 from ottla.server.settings.endpoints import inter_broker_listener
-from ottla.server.settings.listener_config import ignored_jaas_lines, jaas_line, listener_config
+from ottla.server.settings.listener_config import ignored_jaas_lines, jaas_line, listener_config, login_mechanism
 
 if TYPE_CHECKING:  # imported only for listeners that need it
     from ottla.server.security.listener_oauth import ListenerOauth
@@ -190,8 +190,8 @@ class ListenerSasl:
 
     def _logs_in(self, mechanism: str, node: NodeConfig) -> bool:
         """Return whether this node logs in to other brokers by this listener with the mechanism."""
-        is_chosen = node.broker[SASL_MECHANISM_INTER_BROKER_PROTOCOL].upper() == mechanism
-        return is_chosen and inter_broker_listener(node.broker) == self._listener
+        chosen = login_mechanism(node, self._listener, SASL_MECHANISM_INTER_BROKER_PROTOCOL)
+        return chosen == mechanism and inter_broker_listener(node.broker) == self._listener
 
     def _problem(self, text: str) -> ApiError:
         return ApiError(ErrorCode.INVALID_CONFIG, f"listener {self._listener}: {text}")

@@ -14,18 +14,19 @@ from ottla.model.settings.sasl import SASL_MECHANISM_INTER_BROKER_PROTOCOL
 from ottla.security.sasl.jaas import InvalidJaas, parse_jaas_line
 from ottla.security.sasl.scram.credentials import SCRAM_MECHANISMS
 from ottla.server.settings.endpoints import inter_broker_listener
-from ottla.server.settings.listener_config import jaas_line
+from ottla.server.settings.listener_config import jaas_line, login_mechanism
 
 log = logging.getLogger(__name__)
 
 
 def warn_of_missing_user(node: NodeConfig, state: ClusterState) -> None:
     """Log one line if the node logs in with SCRAM as a user whom the metadata does not have."""
-    mechanism = node.broker[SASL_MECHANISM_INTER_BROKER_PROTOCOL].upper()
+    listener = inter_broker_listener(node.broker)
+    mechanism = login_mechanism(node, listener, SASL_MECHANISM_INTER_BROKER_PROTOCOL)
     known = SCRAM_MECHANISMS.get(mechanism)
     if known is None:
         return
-    line = jaas_line(node, inter_broker_listener(node.broker), mechanism)
+    line = jaas_line(node, listener, mechanism)
     try:
         options = parse_jaas_line(line).options if line else {}
     except InvalidJaas:

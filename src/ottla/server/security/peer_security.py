@@ -32,7 +32,7 @@ from ottla.model.settings.sasl import (
 )
 from ottla.security.protocol import SecurityProtocol
 from ottla.server.settings.endpoints import controller_names, inter_broker_listener
-from ottla.server.settings.listener_config import jaas_line, listener_config
+from ottla.server.settings.listener_config import jaas_line, listener_config, login_mechanism
 from ottla.server.settings.listeners import security_protocols
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _towards(node: NodeConfig, listener: str, mechanism: Setting[str]) -> Securi
     if protocol.has_tls:
         values |= ssl_values(listener_config(node, listener))
     if protocol.has_sasl:
-        chosen = listener_config(node, listener)[mechanism].upper()
+        chosen = login_mechanism(node, listener, mechanism)
         values["sasl.mechanism"] = chosen
         values |= _login_values(listener_config(node, listener, chosen))
         line = jaas_line(node, listener, chosen)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.config import LISTENER_PREFIX, Config
 from ottla.model.node_config import NodeConfig
+from ottla.model.setting import Setting
 from ottla.model.settings.sasl import SASL_JAAS_CONFIG
 from ottla.model.settings.security import SSL_CLIENT_AUTH
 from ottla.security.protocol import SecurityProtocol
@@ -24,6 +25,13 @@ def listener_config(node: NodeConfig, listener: str, mechanism: str | None = Non
         if own:
             config = Config(own, BROKER_SETTINGS, config)
     return config
+
+
+def login_mechanism(node: NodeConfig, listener: str, setting: Setting[str]) -> str:
+    """Return the SASL mechanism with which the node logs in to a listener of others; `setting` names it, for brokers or
+    for controllers.
+    """
+    return listener_config(node, listener)[setting].upper()
 
 
 def jaas_line(node: NodeConfig, listener: str, mechanism: str) -> str | None:

@@ -21,7 +21,7 @@ from ottla.security.protocol import SecurityProtocol
 from ottla.security.super_users import super_users
 from ottla.server.settings.endpoints import controller_names, inter_broker_listener
 from ottla.server.settings.foreign_classes import foreign_classes
-from ottla.server.settings.listener_config import listener_config
+from ottla.server.settings.listener_config import listener_config, login_mechanism
 from ottla.server.settings.listeners import ListenerAddress, security_protocols
 
 
@@ -34,7 +34,7 @@ def security_problems(node: NodeConfig, endpoints: Sequence[ListenerAddress], *,
     yield from _early(settings, endpoints)
     yield from _audit(settings)
     if not is_alone:
-        yield from _controllers(settings)
+        yield from _controllers(node)
     if "broker" in settings[PROCESS_ROLES]:
         yield from _between_brokers(node, is_alone=is_alone)
 
@@ -94,13 +94,15 @@ def audit_file_problem(settings: Config) -> str | None:
     return None
 
 
-def _controllers(settings: Config) -> Iterator[str]:
+def _controllers(node: NodeConfig) -> Iterator[str]:
     """SCRAM users are in the metadata, which controllers have only when they have elected a leader: as with Kafka,
     they cannot log in to each other with them.
     """
-    names = controller_names(settings)
-    protocol = security_protocols(settings).get(names[0]) if names else None
-    mechanism = settings[SASL_MECHANISM_CONTROLLER_PROTOCOL]
+    names = controller_names(node.broker)
+    if not names:
+        return
+    protocol = security_protocols(node.broker).get(names[0])
+    mechanism = login_mechanism(node, names[0], SASL_MECHANISM_CONTROLLER_PROTOCOL)
     if protocol in ("SASL_PLAINTEXT", "SASL_SSL") and mechanism.startswith("SCRAM-"):
         yield (
             f"sasl.mechanism.controller.protocol is {mechanism}, but controllers need their quorum before they know "
@@ -114,10 +116,10 @@ def _between_brokers(node: NodeConfig, *, is_alone: bool) -> Iterator[str]:
     """
     listener = inter_broker_listener(node.broker)
     protocol = security_protocols(node.broker).get(listener)
-    mechanism = node.broker[SASL_MECHANISM_INTER_BROKER_PROTOCOL].upper()
+    mechanism = login_mechanism(node, listener, SASL_MECHANISM_INTER_BROKER_PROTOCOL)
     if protocol not in ("SASL_PLAINTEXT", "SASL_SSL"):
         return
-    if is_alone and not node.broker.is_set(SASL_MECHANISM_INTER_BROKER_PROTOCOL):
+    if is_alone and not listener_config(node, listener).is_set(SASL_MECHANISM_INTER_BROKER_PROTOCOL):
         return
     enabled = [each.upper() for each in listener_config(node, listener)[SASL_ENABLED_MECHANISMS]]
     if enabled and mechanism not in enabled:
