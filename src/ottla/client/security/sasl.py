@@ -32,6 +32,10 @@ from ottla.security.sasl.jaas import (
     parse_jaas_line,
 )
 from ottla.security.sasl.kerberos_login import SERVICE_NAME, KerberosLogin
+from ottla.security.sasl.oauthbearer import OauthClient
+from ottla.security.sasl.plain import PlainClient
+from ottla.security.sasl.scram.client import ScramClient
+from ottla.security.sasl.scram.credentials import SCRAM_MECHANISMS
 
 PLAIN: Final = "PLAIN"
 OAUTHBEARER: Final = "OAUTHBEARER"
@@ -97,23 +101,16 @@ class Sasl:
         loop call it in a thread.
         """
         if self.kerberos is not None:
-            from ottla.client.security.kerberos import begin_exchange
+            from ottla.client.security.kerberos import begin_exchange  # loaded by `_kerberos_login` already
 
             return begin_exchange(self.kerberos, host)
         token = "" if self.tokens is None else self.tokens.token()
         password = reveal(self.password, "sasl.password")
         try:
             if self.mechanism == OAUTHBEARER:
-                from ottla.security.sasl.oauthbearer import OauthClient
-
                 return OauthClient(token, dict(self.extensions))
             if self.mechanism == PLAIN:
-                from ottla.security.sasl.plain import PlainClient
-
                 return PlainClient(self.username, password)
-            from ottla.security.sasl.scram.client import ScramClient
-            from ottla.security.sasl.scram.credentials import SCRAM_MECHANISMS
-
             extensions = {"tokenauth": "true"} if self.is_token else None
             mechanism = SCRAM_MECHANISMS[self.mechanism]
             return ScramClient(mechanism, self.username, password, secrets.token_urlsafe(_NONCE_BYTES), extensions)
@@ -163,6 +160,8 @@ def _kerberos_login(values: SettingValues) -> KerberosLogin:
         require_kerberos_package()
     except ValueError as error:
         raise ValueError(f"sasl.mechanism {GSSAPI}: {error}") from None
+    import ottla.client.security.kerberos  # noqa: F401  # here, and not in the thread of `Sasl.exchange`
+
     return login._replace(principal=login.principal or values.text("sasl.kerberos.principal"))
 
 
