@@ -1,1 +1,1 @@
-"""Observability of a node: log set-up."""
+"""Observability of a node: log set-up, and what its metrics are."""

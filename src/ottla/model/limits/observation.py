@@ -14,3 +14,18 @@ COLLECTION_MS_MAX = 10
 UNNEEDED_KEPT_MAX = 100
 # A log line is cut here, so that a hostile name or a huge repr cannot fill the disk.
 LOG_LINE_CHARS_MAX = 4_096
+# What is answered to a scrape: more samples are left out, and counted. A hundred topics on a busy node make some 5,000.
+METRICS_SAMPLES_MAX = 50_000
+# Topics that the metrics tell one by one (default of ottla.metrics.topics.max); the others are added up.
+METRICS_TOPICS = 100
+# Partitions, connections, groups or transactions that a scrape looks at in one turn of the event loop.
+METRICS_PER_SLICE = 500
+# Connections to the metrics endpoint; more are closed at once. A request of more bytes is refused, and whoever has not
+# sent it, or not read the answer, after this time is disconnected.
+METRICS_CONNECTIONS_MAX = 32
+METRICS_REQUEST_BYTES_MAX = 8 * 1_024
+METRICS_REQUEST_S = 10
+# Quantiles are those of the last one to two intervals of this length.
+METRICS_WINDOW_MS = 60_000
+# How often the delay of the event loop is measured.
+METRICS_DELAY_INTERVAL_MS = 200

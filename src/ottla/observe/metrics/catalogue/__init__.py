@@ -1,0 +1,1 @@
+"""The catalogue: every metric of a node, by area."""

@@ -1,0 +1,17 @@
+"""Groups and transactions that this node coordinates."""
+
+from ottla.observe.metrics.declaration import Area
+
+coordinators = Area("Groups and transactions", "Those that this node coordinates.")
+
+GROUPS = coordinators.gauge("ottla_groups", "Groups by kind and state.", "kind", "state")
+ALL_GROUPS = coordinators.gauge(
+    "kafka_coordinator_group_groupmetadatamanager_numgroups",
+    "Groups of all kinds.",
+    mbean="kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups",
+)
+GROUP_MEMBERS = coordinators.gauge("ottla_group_members", "Members of groups, by kind.", "kind")
+TRANSACTIONS = coordinators.gauge("ottla_transactions", "Transactional ids by the state of their transaction.", "state")
+OLDEST_TRANSACTION = coordinators.gauge(
+    "ottla_transaction_oldest_seconds", "Age of the oldest transaction that is open; 0 if none is.", unit="seconds"
+)
