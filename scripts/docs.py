@@ -24,6 +24,12 @@ def settings() -> str:
     return settings_table()
 
 
+def metrics() -> str:
+    from scripts.metrics_table import metrics_table
+
+    return metrics_table()
+
+
 def cli() -> str:
     from ottla.cli.docs import render
 
@@ -93,6 +99,7 @@ def served() -> str:
 # Path of the file, from the root of the project → the function that makes it.
 PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings,
+    "docs/metrics.md": metrics,
     "docs/cli.md": cli,
     "docs/ottla.1": man,
     "docs/apis.md": apis,

@@ -13,11 +13,12 @@ SERVER = "ottla.server"
 
 # room → its façades, and the other modules that may be imported from outside
 OPEN = {
-    "ports": ("ports", "os_disk sockets system"),
+    "ports": ("ports", "os_disk process_usage sockets system"),
     "quotas": ("client_quotas", "connection_rates fetch_quota quota_updates"),
     "settings": (
         "configs",
-        "endpoints foreign_classes listener_config listeners log_levels node_settings security_refusals start_refusals",
+        "endpoints foreign_classes listener_config listeners log_levels metrics_listener node_settings "
+        "security_refusals start_refusals",
     ),
     "security": (
         "node_security authorization logins",
@@ -47,6 +48,7 @@ OPEN = {
     "coordinators": ("on_demand all_coordinators", ""),
     "net": ("listener", "connection_limits request_in_frame"),
     "handlers": ("", ""),
+    "metrics": ("node_metrics", ""),
 }
 # These rooms are kits, whose modules are all for others: the event loop's, and what handlers share.
 KITS = {"loop", "api"}

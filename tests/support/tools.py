@@ -62,6 +62,12 @@ def missing_kerberos() -> str | None:
     )
 
 
+def missing_prometheus() -> str | None:
+    """Debian's package `prometheus` has both programs."""
+    found = shutil.which("prometheus") and shutil.which("promtool")
+    return None if found else "prometheus and promtool are not installed; run scripts/tools"
+
+
 def missing_kcat() -> str | None:
     """Why librdkafka cannot be tried with GSSAPI; the module is one of Cyrus SASL, which librdkafka loads."""
     found = shutil.which("kcat") and any(Path("/usr/lib").glob("**/sasl2/libgssapiv2.so*"))

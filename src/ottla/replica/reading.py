@@ -54,6 +54,7 @@ class Readable:
         "leader_epoch",
         "log",
         "received_bytes",
+        "received_records",
         "sent_bytes",
         "topic",
     )
@@ -67,6 +68,7 @@ class Readable:
         self.epoch_start = -1  # where the log ended when this node began to lead
         self.high_watermark = log.log_start_offset
         self.received_bytes = 0  # bytes of records from producers since the partition was opened
+        self.received_records = 0  # the number of these records
         self.sent_bytes = 0  # bytes sent to consumers since the partition was opened
 
     def require_leader(self) -> None:

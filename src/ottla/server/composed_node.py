@@ -12,7 +12,7 @@ from typing import Any
 
 from ottla.cluster.entities import Change, QuotaChanged, TopicDeleted
 from ottla.machine.stepped import in_one_go
-from ottla.model.limits import AUDIT_FLUSH_MS, TENANT_ASK_MS, TENANT_MEASURE_MS
+from ottla.model.limits import AUDIT_FLUSH_MS, METRICS_WINDOW_MS, TENANT_ASK_MS, TENANT_MEASURE_MS
 from ottla.model.settings.log import NUM_RECOVERY_THREADS_PER_DATA_DIR
 from ottla.model.settings.own import OTTLA_STALL_LIMIT_MS
 from ottla.server.api import dispatch
@@ -72,6 +72,7 @@ class ComposedNode:
         quota_users = rooms.quotas, rooms.connection_rates
         self._quota_updates = QuotaUpdates(rooms.runtime, lambda: self._metadata.state.quotas, quota_users)
         self._jobs = PeriodicJobs(rooms.runtime.loop)
+        self.metrics = rooms.metrics(stalls)
         self._is_recovering = False
         self._loaded = False  # whether partitions were loaded, so that a clean stop has to close them
         self._sockets: dict[ListenerAddress, Any] = {}  # bound sockets, which may not accept connections yet
@@ -90,6 +91,8 @@ class ComposedNode:
 
     def stages(self) -> Iterator[Stage]:
         yield from self.rooms.stages()
+        if self.metrics is not None:
+            yield Stage("serve metrics", self._serve_metrics, self.metrics.close)
         is_alone = self.settings.is_broker and self.settings.is_controller and self._member.alone
         yield from self._start_alone() if is_alone else self._start_with_others()
 
@@ -177,6 +180,11 @@ class ComposedNode:
 
     # --- stages
 
+    def _serve_metrics(self) -> None:
+        assert self.metrics is not None, "they are on"
+        self.metrics.health.is_open = lambda: len(self._listeners) == len(self.settings.listeners)
+        self.metrics.start(self._ports.net)
+
     def _learn_ports(self) -> None:
         self._member.listens_on({listener.name: sock.getsockname()[1] for listener, sock in self._sockets.items()})
 
@@ -242,7 +250,8 @@ class ComposedNode:
 
     def _let_in(self, address: ListenerAddress) -> None:
         controller = self.settings.is_of_controllers(address)
-        routes = dispatch.routes_of(self.rooms.authorization, controller=controller)
+        counts = None if self.metrics is None else self.metrics.requests
+        routes = dispatch.routes_of(self.rooms.authorization, controller=controller, counts=counts)
         if controller:
             dispatcher = Dispatcher(routes, None, self._intercept)
         else:
@@ -284,6 +293,8 @@ class ComposedNode:
         jobs.every("connections", TIDY_MS, lambda: rooms.connections.tidy(runtime.loop, runtime.slices))
         jobs.every("certificates", CERTIFICATES_MS, rooms.security.refresh)
         jobs.every("failed logins", FAILED_LOGINS_MS, rooms.logins.tell_failures)
+        if self.metrics is not None:
+            jobs.every("metrics", METRICS_WINDOW_MS, self.metrics.turn)
         if rooms.audit_writer is not None:
             jobs.every("audit log", AUDIT_FLUSH_MS, rooms.audit_writer.begin)
         jobs.every("metadata", METADATA_MS, lambda: self._member.snapshots.upkeep(runtime.now_ms()))

@@ -153,6 +153,12 @@ class Node:
         return [] if self.composed is None else self.composed.addresses
 
     @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """Where the node tells its metrics; None if it does not."""
+        metrics = None if self.composed is None else self.composed.metrics
+        return None if metrics is None else metrics.address
+
+    @property
     def storage_lost(self) -> bool:
         """Whether the node stops because all data directories failed."""
         return self.composed is not None and self.composed.storage_lost

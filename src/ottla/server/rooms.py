@@ -13,6 +13,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from ottla.model.settings.node import PROCESS_ROLES
 from ottla.replica.partition import Partition
 from ottla.server.api.context import ClientConnection, Context, Facades, Peer
 from ottla.server.api.outcomes import handle_as_controller
@@ -22,6 +23,7 @@ from ottla.server.groups.outside_commits import OutsideCommits
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.stages import Stage
+from ottla.server.loop.stalls import Stalls
 from ottla.server.net.connection_limits import ConnectionLimits
 from ottla.server.peers.peer_requests import PeerRequests
 from ottla.server.peers.peers import Peers, bootstrap_addresses
@@ -39,6 +41,7 @@ from ottla.server.security.peer_security import towards_brokers, towards_control
 from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import inter_broker_listener
 from ottla.server.settings.listeners import advertised, listened
+from ottla.server.settings.metrics_listener import metrics_address
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.storage import Storage
 from ottla.server.tenants.tenants import Tenants
@@ -46,6 +49,7 @@ from ottla.server.tenants.tenants import Tenants
 if TYPE_CHECKING:
     from ottla.server.coordinators.all_coordinators import AllCoordinators
     from ottla.server.dead_letters.dead_letters import DeadLetters
+    from ottla.server.metrics.node_metrics import NodeMetrics
 
 # A module that is imported when it is first needed.
 _COORDINATORS = "ottla.server.coordinators.all_coordinators"
@@ -186,6 +190,29 @@ class Rooms:
             return ",".join(map(str, bootstrap_addresses(self.metadata.state, listener, node_id)))
 
         return audit_writer(self.audit, self.configs, self.runtime, bootstrap, self.member.create_topic)
+
+    def metrics(self, stalls: Stalls) -> NodeMetrics | None:
+        """Return the metrics of the node, if they are on."""
+        place = metrics_address(self.configs.broker)
+        if place is None:
+            return None
+        from ottla.server.metrics.node_metrics import NodeMetrics  # a node without an endpoint never needs it
+
+        return NodeMetrics(
+            place,
+            self.runtime,
+            self.configs,
+            stalls,
+            storage=self.storage,
+            member=self.member,
+            coordinators=self.coordinators,
+            connections=self.connections,
+            logins=self.logins,
+            quotas=self.quotas,
+            listeners=[address.name for address in listened(self.configs.broker)],
+            is_broker=self.replication is not None,
+            is_controller="controller" in self.configs.broker[PROCESS_ROLES],
+        )
 
     def _coordinators(self) -> AllCoordinators:
         from ottla.server.coordination.runtime import CoordinatorRuntime

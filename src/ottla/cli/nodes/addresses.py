@@ -33,6 +33,11 @@ def host_and_port(text: str, default_host: str = DEFAULT_HOST) -> tuple[str, int
     return host, int(port)
 
 
+def metrics_url(host: str, port: int) -> str:
+    """Where a browser or Prometheus finds the metrics of a node."""
+    return f"http://[{host}]:{port}/metrics" if ":" in host else f"http://{host}:{port}/metrics"
+
+
 def check_free(places: Iterable[tuple[str, int]]) -> None:
     """Raise CommandError for the first address where this machine cannot listen, or where another process does."""
     for host, port in places:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.nodes.addresses import DEFAULT_HOST, host_and_port
+from ottla.cli.nodes.addresses import DEFAULT_HOST, host_and_port, metrics_url
 from ottla.cli.options import not_empty
 from ottla.cli.terminal.plain import CommandError
 from ottla.model.limits import LOCAL_NODES_MAX
@@ -180,12 +180,16 @@ def _place(text: str) -> tuple[str, int]:
 def _up(listen: str, data: Path, settings: list[str], where: str, beside: RegistryBeside | None) -> int:
     import asyncio
 
-    from ottla.cli.nodes.local_cluster import LAPTOP_SETTINGS
+    from ottla.cli.nodes.local_cluster import LAPTOP_SETTINGS, METRICS_ON
     from ottla.cli.nodes.start import StartOptions, UsageError, node_values, serve
     from ottla.cli.terminal.output import out
 
     try:
-        values = LAPTOP_SETTINGS | node_values(StartOptions(data=str(data), listen=listen, settings=tuple(settings)))
+        values = (
+            LAPTOP_SETTINGS
+            | METRICS_ON
+            | node_values(StartOptions(data=str(data), listen=listen, settings=tuple(settings)))
+        )
     except UsageError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -194,6 +198,8 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: Regist
         console = out()
         console.print(f"[bold green]Ottla is up[/bold green] at [bold cyan]{address}[/bold cyan]")
         console.print(f"[dim]data in {where}[/dim]")
+        if node.metrics_address is not None:
+            console.print(f"[dim]metrics at {metrics_url(*node.metrics_address)}[/dim]")
         suffix = "" if address == DEFAULT_LISTEN else f" -b {address}"
         for command in (f"ottla produce hello 'first record'{suffix}", f"ottla consume hello --from-beginning{suffix}"):
             console.print(f"  [dim]try[/dim] {command}")

@@ -36,6 +36,7 @@ from ottla.model.settings.groups import GROUP_INITIAL_REBALANCE_DELAY_MS, OFFSET
 from ottla.model.settings.log import LOG_DIRS
 from ottla.model.settings.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from ottla.model.settings.node import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NODE_ID, PROCESS_ROLES
+from ottla.model.settings.own import OTTLA_METRICS_LISTENER
 from ottla.model.settings.replication import MIN_INSYNC_REPLICAS
 from ottla.model.settings.security import SSL_KEYSTORE_LOCATION
 from ottla.model.settings.share import (
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 FIRST_CONTROLLER_ID = 101
 _CONTROLLER_PORT_OFFSET = 1_000
+_METRICS_PORT_OFFSET = 2_000
 _VOTERS = 3
 CONTROLLER_LISTENER = "CONTROLLER"
 _VOTERS_FIXED = CONTROLLER_QUORUM_VOTERS.name
@@ -61,6 +63,8 @@ _LISTEN = "--listen HOST:PORT takes an address of this machine; port 0 takes por
 _ELSEWHERE = "choose an empty directory with --data DIR, or move away what lies there"
 # Defaults of `ottla up`: a new group on a laptop does not wait three seconds for more members.
 LAPTOP_SETTINGS = {GROUP_INITIAL_REBALANCE_DELAY_MS.name: "0"}
+# `ottla up` tells metrics on a port that is free.
+METRICS_ON = {OTTLA_METRICS_LISTENER.name: f"{DEFAULT_HOST}:0"}
 _REPLICATED = {
     DEFAULT_REPLICATION_FACTOR.name: "3",
     MIN_INSYNC_REPLICAS.name: "2",
@@ -150,6 +154,7 @@ def define(
     other_ports = free_ports(inside, port + _CONTROLLER_PORT_OFFSET if port else 0, len(controller_ids), taken=ports)
     at = {node_id: f"{_url_host(host)}:{found}" for node_id, found in zip(broker_ids, ports, strict=True)}
     controllers_at = dict(zip(controller_ids, other_ports, strict=True))
+    metrics_at = _metrics_ports(node_ids, port, [*ports, *other_ports], secure=secure)
     voters = controller_ids if controllers is not None else controller_ids[: _VOTERS if brokers >= _VOTERS else 1]
     shared_settings = dict(_pair(each) for each in settings)
     files = SecureFiles(directory) if secure else None
@@ -163,7 +168,8 @@ def define(
     found = {node_id: f"{_url_host(inside)}:{each}" for node_id, each in controllers_at.items()}
     shared = _shared(brokers, found.values()) | (files.settings(CONTROLLER_LISTENER) if files else {}) | shared_settings
     for node_id in node_ids:
-        _write(directory, node_id, at.get(node_id), found.get(node_id), shared, files)
+        own = metrics_at.get(node_id, {}) | shared
+        _write(directory, node_id, at.get(node_id), found.get(node_id), own, files)
     return found_nodes(directory)
 
 
@@ -226,8 +232,20 @@ def define_broker(
         inside = _inside(host.strip("[]"))
         (other_port,) = free_ports(inside, int(last) + 1, 1, taken=[port])
         controller = f"{_url_host(inside)}:{other_port}"
-    own = (NODE_ID, PROCESS_ROLES, LISTENERS, ADVERTISED_LISTENERS, LOG_DIRS, BROKER_RACK, SSL_KEYSTORE_LOCATION)
+    own = (
+        NODE_ID,
+        PROCESS_ROLES,
+        LISTENERS,
+        ADVERTISED_LISTENERS,
+        LOG_DIRS,
+        BROKER_RACK,
+        SSL_KEYSTORE_LOCATION,
+        OTTLA_METRICS_LISTENER,
+    )
     shared = {name: value for name, value in others[0].values.items() if name not in [each.name for each in own]}
+    if OTTLA_METRICS_LISTENER.name in others[0].values:
+        (metrics_port,) = free_ports(DEFAULT_HOST, 0, 1, taken=[port])
+        shared[OTTLA_METRICS_LISTENER.name] = host_port(DEFAULT_HOST, metrics_port)
     if rack is not None:
         shared[BROKER_RACK.name] = rack
     files = SecureFiles(directory) if others[0].is_secure else None
@@ -236,6 +254,22 @@ def define_broker(
     _write(directory, node_id, f"{host}:{port}", controller, shared, files)
     _point_at_controllers(directory)
     return next(each for each in found_nodes(directory) if each.node_id == node_id)
+
+
+def _metrics_ports(
+    node_ids: Sequence[int], port: int, taken: Sequence[int], *, secure: bool
+) -> dict[int, dict[str, str]]:
+    """The setting of each node for the address of its metrics; a secure cluster tells them only if it is asked to,
+    because the endpoint has no users.
+    """
+    if secure:
+        return {}
+    first = port + _METRICS_PORT_OFFSET if port else 0
+    ports = free_ports(DEFAULT_HOST, first, len(node_ids), taken=taken)
+    return {
+        node_id: {OTTLA_METRICS_LISTENER.name: host_port(DEFAULT_HOST, found)}
+        for node_id, found in zip(node_ids, ports, strict=True)
+    }
 
 
 def is_fixed(nodes: Iterable[LocalNode]) -> bool:

@@ -16,12 +16,13 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.nodes.addresses import host_and_port
+from ottla.cli.nodes.addresses import host_and_port, metrics_url
 from ottla.cli.nodes.local_cluster import LocalNode, define, found_nodes, free_ports, host_port, told_address
 from ottla.cli.nodes.processes import Fleet, NodeEvent
 from ottla.cli.nodes.secure_clients import SecureClients, registry_address_in
 from ottla.cli.nodes.secure_files import SecureFiles
 from ottla.cli.terminal.plain import CommandError
+from ottla.model.settings.own import OTTLA_METRICS_LISTENER
 from ottla.security.development import ADMIN
 
 if TYPE_CHECKING:
@@ -168,6 +169,10 @@ class UpCluster:
         apart = f" and {len(controllers)} controllers" if controllers else ""
         noun = "broker" if brokers == 1 else "brokers"
         console.print(f"[dim]{brokers} {noun}{apart}, data and property files in {self._where}[/dim]")
+        metrics = [each.values.get(OTTLA_METRICS_LISTENER.name) for each in self._nodes]
+        if any(metrics):
+            told = ", ".join(metrics_url(*host_and_port(each)) for each in metrics if each)
+            console.print(f"[dim]metrics at {told}[/dim]", soft_wrap=True)
         registry, config = self._registry, None
         if self._secured is not None:
             registry, config = self._tell_clients(self._secured, addresses)

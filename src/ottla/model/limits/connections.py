@@ -101,3 +101,5 @@ UNPROVEN_PATIENCE_S = 2.0
 # The decisions of the authorizer that one connection remembers. A client usually works with few topics and groups; one
 # that names more pays for new decisions, and every connection keeps some 100 KB at most.
 DECISIONS_PER_CONNECTION_MAX = 1_000
+# The largest port of TCP.
+PORT_MAX = 65_535

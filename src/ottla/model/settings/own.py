@@ -1,6 +1,6 @@
 """Ottla's own. Settings that Kafka does not have; all names begin with `ottla.`, so that none of Kafka's can clash."""
 
-from ottla.model.limits import OPEN_FILES_MAX, STALL_MS, WORKER_THREADS_MAX
+from ottla.model.limits import METRICS_TOPICS, OPEN_FILES_MAX, STALL_MS, WORKER_THREADS_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, Section
 from ottla.model.validators import Items, at_least, between
 
@@ -29,6 +29,26 @@ OTTLA_FSYNC_BEFORE_ACK = own.boolean(
     "Sync a record to disk before it is acknowledged; many appends share one sync.",
     importance=HIGH,
     dynamic=CLUSTER_WIDE,
+)
+OTTLA_METRICS_LISTENER = own.optional_text(
+    "ottla.metrics.listener",
+    "Address on loopback for `/metrics`, `/healthz`, `/readyz`, HOST:PORT; without it nothing is measured.",
+)
+OTTLA_METRICS_TOPICS_MAX = own.int32(
+    "ottla.metrics.topics.max",
+    METRICS_TOPICS,
+    "Topics that metrics tell one by one, those with most traffic; all others are added up.",
+    valid=at_least(0),
+)
+OTTLA_METRICS_TOPICS_INCLUDE = own.items(
+    "ottla.metrics.topics.include",
+    ("*",),
+    "Topics that metrics may tell one by one, by patterns of their names, in which `*` stands for anything.",
+)
+OTTLA_METRICS_TOPICS_EXCLUDE = own.items(
+    "ottla.metrics.topics.exclude",
+    (),
+    "Topics that metrics never tell one by one, by patterns of their names.",
 )
 OTTLA_OPEN_FILES_MAX = own.int32(
     "ottla.open.files.max", OPEN_FILES_MAX, "Files kept open over all partitions.", valid=at_least(64)

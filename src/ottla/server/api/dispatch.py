@@ -30,6 +30,7 @@ from ottla.server.api.context import Context
 from ottla.server.api.needs import NOTHING, Needs
 from ottla.server.api.portions import Portions, in_portions
 from ottla.server.api.refusals import Handler, Outcome, Refusing
+from ottla.server.api.request_counts import RequestCounts, RouteCounts
 from ottla.server.loop.later import Answer, Disconnect
 from ottla.server.quorum.active_controller import Decided
 from ottla.server.security.authorization import Authorization
@@ -208,6 +209,7 @@ class Route:
 
     __slots__ = (
         "_body_at",
+        "counts",
         "decode",
         "encode",
         "endpoint",
@@ -218,8 +220,10 @@ class Route:
         "version",
     )
 
-    def __init__(self, endpoint: Served, version: int) -> None:
+    def __init__(self, endpoint: Served, version: int, counts: RouteCounts | None = None) -> None:
+        """`counts` counts its requests, on a node with metrics."""
         self.endpoint = endpoint
+        self.counts = counts
         self.handler = endpoint.handler
         self.forwarded = endpoint.forwarded
         self.version = version
@@ -277,12 +281,20 @@ class Routes:
     """
 
     def __init__(
-        self, served: Mapping[int, tuple[int, int]], around: Callable[[Served], Served] = lambda endpoint: endpoint
+        self,
+        served: Mapping[int, tuple[int, int]],
+        around: Callable[[Served], Served] = lambda endpoint: endpoint,
+        counts: RequestCounts | None = None,
     ) -> None:
-        """`around` returns an API as this kind of listener serves it."""
+        """`around` returns an API as this kind of listener serves it; `counts` counts requests by these routes."""
         self.made: dict[int, Route] = {}
         self._served = served
         self._around = around
+        self._counts = counts
+
+    def counted(self, counts: RequestCounts) -> Routes:
+        """Return routes of the same APIs for one node, whose requests are counted."""
+        return Routes(self._served, self._around, counts)
 
     def serves(self, key: int) -> bool:
         """Return whether the API is served in some version."""
@@ -298,7 +310,9 @@ class Routes:
             return None
         if key not in ENDPOINTS:
             load_handler(key)
-        made = self.made[key << 16 | version] = Route(self._around(ENDPOINTS[key]), version)
+        endpoint = ENDPOINTS[key]
+        counts = None if self._counts is None else self._counts.of(endpoint.name, version, api.response_class(key))
+        made = self.made[key << 16 | version] = Route(self._around(endpoint), version, counts)
         return made
 
 
@@ -320,8 +334,13 @@ _NOTED_ROUTES = Routes(SERVED, _noted)
 _NOTED_CONTROLLER_ROUTES = Routes(SERVED_TO_CONTROLLERS, _noted)
 
 
-def routes_of(authorization: Authorization, *, controller: bool = False) -> Routes:
-    """Return the routes of a node's listeners; `controller`: of those for controllers."""
+def routes_of(authorization: Authorization, *, controller: bool = False, counts: RequestCounts | None = None) -> Routes:
+    """Return the routes of a node's listeners; `controller`: of those for controllers. `counts` counts requests."""
+    routes = _routes_of(authorization, controller=controller)
+    return routes if counts is None else routes.counted(counts)
+
+
+def _routes_of(authorization: Authorization, *, controller: bool) -> Routes:
     if authorization.authorizer is not None:
         return _GUARDED_CONTROLLER_ROUTES if controller else GUARDED_ROUTES
     if authorization.audit is not None:

@@ -40,6 +40,11 @@ class CoordinatorsOnDemand:
             self._all.follow()
         return self._all
 
+    @property
+    def composed(self) -> AllCoordinators | None:
+        """The coordinators if they were needed already; asking does not compose them."""
+        return self._all
+
     def start(self, state: ClusterState) -> None:
         """Compose the coordinators if internal topics exist, to continue what was coordinated before the start or by
         another node.

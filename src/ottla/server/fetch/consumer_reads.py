@@ -69,6 +69,13 @@ class Consumers:
         self.state = state
         self.steady_ms = steady_ms
 
+    def refused(self, topic: str | bytes) -> None:
+        """Count a partition of this topic that a consumer was refused."""
+        partitions = self.engine.partitions
+        held = partitions.by_id.get(topic) if isinstance(topic, bytes) else partitions.by_name.get(topic)
+        if held is not None:
+            held.failed_fetches += 1
+
 
 class ConsumerReads(FetchReads):
     __slots__ = (
@@ -255,6 +262,8 @@ class ConsumerReads(FetchReads):
                 partition.sent_bytes += len(data.records)
                 if session is not None:
                     session.served(asked)
+            elif data.error_code:
+                self._consumers.refused(asked.topic)
         return whole(news, self.by_id, 0, self._version, self._consumers.state, self._reachable)
 
     def session_id(self, found: Collection[Found]) -> int:

@@ -23,6 +23,7 @@ from typing import TypeVar
 
 from ottla.log.files.disk import StorageError
 from ottla.model import limits
+from ottla.observe.metrics.histogram import Histogram
 from ottla.server.api import dispatch
 from ottla.server.api.context import Context, SaslClient
 from ottla.server.api.dispatch import Routes
@@ -83,6 +84,8 @@ class ServerConnection:
         self._has_left_over = False  # whether whole frames may be left in the buffer, for `_continue` to handle
         self._raw_client_id = b""
         self._clock_s = runtime.clock_s
+        self.begun_s = 0.0  # when the request that is being handled was begun
+        self._times: Histogram | None = None  # counts how long it takes the loop
         self._on_close = on_close
         self._routes, self._forwarding, self._intercept, self._quotas = dispatcher
         self._made_routes = self._routes.made
@@ -207,9 +210,10 @@ class ServerConnection:
     def _handle_frames(self) -> None:
         inbound = self._inbound
         self._has_left_over = False
-        until_s = self._clock_s() + limits.REQUESTS_PER_TURN_S
+        now_s = self._clock_s()
+        until_s = now_s + limits.REQUESTS_PER_TURN_S
         for _ in range(limits.REQUESTS_PER_TURN_MAX):
-            if self._has_enough() or self._clock_s() > until_s:
+            if self._has_enough() or now_s > until_s:
                 break
             frame = inbound.next_frame()
             if frame is None:
@@ -220,9 +224,14 @@ class ServerConnection:
             if self._poll is not None and frame[:2] == _FETCH:
                 self._put_back(frame)
                 return
+            self.begun_s = now_s
             self._handle(frame)
             if self.closed:
                 return
+            now_s = self._clock_s()
+            if self._times is not None:
+                self._times.add(int((now_s - self.begun_s) * 1e6))
+                self._times = None
         self._has_left_over = True
         self._flush()
         self._pause_reading()  # if it is resumed before `_continue`, it finds nothing new
@@ -303,6 +312,9 @@ class ServerConnection:
             answer = route.handler(request, self.context)
         if charge is not None:
             answer = charge.settled(answer)  # may mute this connection (`Context.hold`)
+        counts = route.counts
+        if counts is not None:
+            self._times = counts.took(answer)
         if not isinstance(answer, Response):
             if answer is not None:
                 self._wait_for(route, correlation_id, answer)
@@ -320,7 +332,7 @@ class ServerConnection:
         async def load() -> None:
             await self.runtime.in_worker(dispatch.load_handler, key)
             if not self.closed:
-                self._handle(frame)
+                self._timed(lambda: self._handle(frame))
 
         self._handle_later(load())
         return True
@@ -339,7 +351,15 @@ class ServerConnection:
         except WireError as error:
             raise Disconnect(f"a malformed request: {error}") from error
         if not self.closed:  # otherwise no client is left to answer
-            self._serve(route, request, frame, correlation_id)
+            self._timed(lambda: self._serve(route, request, frame, correlation_id))
+
+    def _timed(self, handle: Callable[[], None]) -> None:
+        """Handle a request outside of `_handle_frames`, which takes the times of the others."""
+        self.begun_s = self._clock_s()
+        handle()
+        if self._times is not None:
+            self._times.add(int((self._clock_s() - self.begun_s) * 1e6))
+            self._times = None
 
     def _decoded(self, task: asyncio.Future[None]) -> None:
         error = None if task.cancelled() else task.exception()

@@ -28,6 +28,7 @@ class SlotOwner(Protocol):
     """The connection that a slot belongs to."""
 
     runtime: Runtime
+    begun_s: float  # when the request that is being handled was begun
 
     def fill(self, slot: ReplySlot, parts: list[Part]) -> None:
         """Store a reply in its slot; it is sent when those before it are."""
@@ -45,10 +46,11 @@ class SlotOwner(Protocol):
 
 
 class ReplySlot:
-    __slots__ = ("_owner", "correlation_id", "give_up", "parts", "route")
+    __slots__ = ("_begun_s", "_owner", "correlation_id", "give_up", "parts", "route")
 
     def __init__(self, route: Route, correlation_id: int, owner: SlotOwner) -> None:
         self._owner: SlotOwner | None = owner
+        self._begun_s = owner.begun_s
         self.route = route
         self.correlation_id = correlation_id
         self.parts: list[Part] | None = None
@@ -87,6 +89,9 @@ class ReplySlot:
         owner = self._owner
         if owner is None:
             return
+        if self.route.counts is not None:
+            told = response.response if isinstance(response, Large) else response
+            self.route.counts.answered(told, owner.runtime.clock_s() - self._begun_s)
         if isinstance(response, Large):
             self._encode(response, owner)
         else:

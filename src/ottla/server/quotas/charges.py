@@ -16,6 +16,7 @@ from ottla.security.quotas.client_rates import ClientRates
 from ottla.server.loop.later import NO_ANSWER, Answer, Large, Later, Sliced
 from ottla.server.loop.runtime import Runtime
 from ottla.server.quotas.metered_steps import MeteredSteps
+from ottla.server.quotas.throttle_counts import ThrottleCounts
 from ottla.server.quotas.throttled_client import Mute, ThrottledClient
 from ottla.wire.message import Request, Response
 from ottla.wire.messages.records.fetch import FetchRequest
@@ -78,6 +79,7 @@ class Charge:
         "_request",
         "_runtime",
         "_size_bytes",
+        "_throttles",
         "_time",
         "_user",
     )
@@ -91,6 +93,7 @@ class Charge:
         produced: ClientRates,
         fetched: ClientRates,
         time: ClientRates,
+        throttles: ThrottleCounts,
     ) -> None:
         """`size_bytes` is the size of the request; the client is read now, because its next request may change it."""
         self._client = client
@@ -102,6 +105,7 @@ class Charge:
         self._produced = produced
         self._fetched = fetched
         self._time = time
+        self._throttles = throttles
         self._begun_s = runtime.clock_s()
 
     def settled(self, answer: Answer[T]) -> Answer[T]:
@@ -132,6 +136,7 @@ class Charge:
             throttle_ms = reply.throttle(throttle_ms)
         if throttle_ms <= 0:
             return reply
+        self._throttles.note(type(self._request).name, throttle_ms)
         Mute(self._client, throttle_ms, self._runtime.loop)
         if isinstance(reply, Large):
             return cast("T", Large(_told(reply.response, throttle_ms)))

@@ -43,6 +43,7 @@ from ottla.server.loop.runtime import Runtime
 from ottla.server.quotas.charges import Charge, is_exempt
 from ottla.server.quotas.fetch_quota import FetchQuota
 from ottla.server.quotas.metered_steps import MeteredSteps
+from ottla.server.quotas.throttle_counts import ThrottleCounts
 from ottla.server.quotas.throttled_client import ThrottledClient
 from ottla.wire.message import Request, Response
 
@@ -53,6 +54,7 @@ class ClientQuotas:
     def __init__(self, runtime: Runtime, settings: Config) -> None:
         self.active = False  # whether there is a quota of a user or client id
         self.times_requests = False  # whether one of them is on the time of requests
+        self.throttles = ThrottleCounts()
         self._runtime = runtime
         window = Window(settings[QUOTA_WINDOW_NUM], settings[QUOTA_WINDOW_SIZE_SECONDS] * 1000)
         self._produced = ClientRates(PRODUCER_BYTE_RATE, window)
@@ -85,7 +87,9 @@ class ClientQuotas:
         """Return the account of a request that is about to be handled; None if it is never throttled."""
         if is_exempt(request, client):
             return None
-        return Charge(client, request, size_bytes, self._runtime, self._produced, self._fetched, self._time)
+        return Charge(
+            client, request, size_bytes, self._runtime, self._produced, self._fetched, self._time, self.throttles
+        )
 
     def fetching(self, client: ThrottledClient) -> FetchQuota:
         """Return the quota for one fetch of a consumer."""

@@ -18,6 +18,7 @@ from ottla.model.start_checks import start_problems
 from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import broker_endpoints, controller_names, inter_broker_listener
 from ottla.server.settings.listeners import ListenerAddress, advertised
+from ottla.server.settings.metrics_listener import metrics_problems
 from ottla.server.settings.security_refusals import security_problems
 
 
@@ -30,6 +31,7 @@ def check_start(configs: Configs, endpoints: Sequence[ListenerAddress]) -> None:
         *security_problems(configs.node, endpoints, is_alone=not _has_others(settings)),
         *_listeners(settings, endpoints),
         *_quorum(settings, configs.node_id),
+        *metrics_problems(settings),
     ]
     if problems:
         raise ApiError(ErrorCode.INVALID_CONFIG, "; ".join(problems))

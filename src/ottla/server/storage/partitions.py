@@ -42,12 +42,14 @@ log = logging.getLogger(__name__)
 class Held:
     """A topic of the cluster, and those of its partitions that are opened here."""
 
-    __slots__ = ("count", "opened", "topic")
+    __slots__ = ("count", "failed_fetches", "failed_produces", "opened", "topic")
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
         self.count = 0  # the number of its partitions known here, which grows slice by slice for a large topic
         self.opened: dict[int, Partition] = {}
+        self.failed_produces = 0  # batches of producers that were refused
+        self.failed_fetches = 0  # partitions of consumers' fetches that were refused
 
 
 class Partitions:

@@ -208,6 +208,8 @@ def _answer(
     context: Context,
     version: int,
 ) -> Answer[ProduceResponse]:
+    if failed:
+        _count_failures(topics, context)
     if pending:
         unwritten = [(each.partition, each.end) for each in pending if isinstance(each.partition, Partition)]
         if any(partition.log.unwritten for partition, _ in unwritten):
@@ -222,6 +224,14 @@ def _answer(
     if failed:
         name_produce_leaders(response, version, context)
     return response
+
+
+def _count_failures(topics: list[TopicResponse], context: Context) -> None:
+    partitions = context.storage.partitions
+    for topic in topics:
+        held = partitions.by_name.get(topic.name) or partitions.by_id.get(topic.topic_id)
+        if held is not None:
+            held.failed_produces += sum(1 for each in topic.partition_responses if each.error_code)
 
 
 def _append(
@@ -254,6 +264,7 @@ def _append(
         refusal.log_start_offset = partition.log.log_start_offset
         return refusal
     partition.received_bytes += len(records)
+    partition.received_records += appended.last_offset - appended.first_offset + 1
     answer = PartitionResponse(
         index=partition.index,
         error_code=0,

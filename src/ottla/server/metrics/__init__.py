@@ -1,0 +1,1 @@
+"""The metrics of a node: what they are collected from, and the endpoint that tells them."""

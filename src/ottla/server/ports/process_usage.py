@@ -1,0 +1,77 @@
+"""What the process takes of its machine, as the system tells it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+_PROC = "/proc/self"
+_PAGE_BYTES = resource.getpagesize()
+_KIB = 1_024
+
+
+class ProcessUsage(NamedTuple):
+    """None where the system does not tell."""
+
+    cpu_s: float
+    resident_bytes: int
+    virtual_bytes: int | None
+    open_files: int | None
+    open_files_max: int
+    threads: int
+    started_s: float | None  # since 1970
+    collections: tuple[int, ...]  # of Python's garbage collector, by generation
+
+
+def process_usage() -> ProcessUsage:
+    """Read the usage. Takes some milliseconds in a process with very many files, so it is called in a worker."""
+    times = os.times()
+    resident, virtual = _memory()
+    files = None
+    with suppress(OSError):
+        files = len(os.listdir(f"{_PROC}/fd")) - 1  # one is that of the listing
+    return ProcessUsage(
+        times.user + times.system,
+        resident,
+        virtual,
+        files,
+        resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        threading.active_count(),
+        _started_s(),
+        tuple(each["collections"] for each in gc.get_stats()),
+    )
+
+
+def thread_cpu() -> Callable[[], float]:
+    """Return a function that tells the CPU seconds of the calling thread, from any thread."""
+    clock = time.pthread_getcpuclockid(threading.get_ident())
+    return lambda: time.clock_gettime(clock)
+
+
+def _memory() -> tuple[int, int | None]:
+    try:
+        with open(f"{_PROC}/statm", encoding="ascii") as file:
+            virtual, resident = file.read().split()[:2]
+    except OSError:
+        # The largest that it was; macOS counts bytes.
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * _KIB, None
+    return int(resident) * _PAGE_BYTES, int(virtual) * _PAGE_BYTES
+
+
+def _started_s() -> float | None:
+    try:
+        with open(f"{_PROC}/stat", encoding="utf-8", errors="replace") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])  # the name before it may hold anything
+        with open("/proc/uptime", encoding="ascii") as file:
+            up_s = float(file.read().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+    return time.time() - up_s + ticks / os.sysconf("SC_CLK_TCK")
