@@ -38,7 +38,7 @@ def facades_of(runtime: Runtime, **rooms: Any) -> Facades:
     """What handlers see of a node that has these rooms and no others."""
     nobody: Any = SimpleNamespace(metadata=SimpleNamespace(node_id=1, cluster_id=""))
     every = {field.name: None for field in fields(Facades)} | {
-        "authorization": SimpleNamespace(authorizer=None),
+        "security": SimpleNamespace(authorization=SimpleNamespace(authorizer=None, audit=None)),
         "quotas": ClientQuotas(runtime, Configs({}).broker),
         "tenants": SimpleNamespace(full=None),
     }

@@ -72,15 +72,15 @@ class ComposedNode:
         quota_users = rooms.quotas, rooms.connection_rates
         self._quota_updates = QuotaUpdates(rooms.runtime, lambda: self._metadata.state.quotas, quota_users)
         self._jobs = PeriodicJobs(rooms.runtime.loop)
-        self.metrics = rooms.metrics(stalls)
         self._is_recovering = False
         self._loaded = False  # whether partitions were loaded, so that a clean stop has to close them
         self._sockets: dict[ListenerAddress, Any] = {}  # bound sockets, which may not accept connections yet
         self._listeners: dict[ListenerAddress, Listener] = {}
         self._client_listeners = 0
+        self.metrics = rooms.metrics(stalls, lambda: len(self._listeners) == len(settings.listeners))
         self._stop_watching: Callable[[], None] | None = None
-        self._metadata.changes.add(rooms.authorization.follow)
-        self._metadata.commits.add(lambda _: rooms.authorization.complete())
+        self._metadata.changes.add(rooms.security.authorization.follow)
+        self._metadata.commits.add(lambda _: rooms.security.authorization.complete())
         self._metadata.changes.add(self._settings_changed)
         self._metadata.changes.add(rooms.security.follow)
         self._metadata.reloads.add(self._reloaded)
@@ -182,7 +182,6 @@ class ComposedNode:
 
     def _serve_metrics(self) -> None:
         assert self.metrics is not None, "they are on"
-        self.metrics.health.is_open = lambda: len(self._listeners) == len(self.settings.listeners)
         self.metrics.start(self._ports.net)
 
     def _learn_ports(self) -> None:
@@ -204,9 +203,9 @@ class ComposedNode:
         await self._metadata.until(lambda: self._member.quorum.leader_id >= 0)
 
     async def _until_acls_are_loaded(self) -> None:
-        if not self.rooms.authorization.is_loaded:
+        if not self.rooms.security.authorization.is_loaded:
             log.warning("early.start.listeners leaves a controller listener out: it opens when the ACLs are loaded")
-        await self._metadata.until(lambda: self.rooms.authorization.is_loaded)
+        await self._metadata.until(lambda: self.rooms.security.authorization.is_loaded)
 
     def _register_controller(self) -> None:
         self._runtime.tasks.spawn(self._member.register_controller())
@@ -251,7 +250,7 @@ class ComposedNode:
     def _let_in(self, address: ListenerAddress) -> None:
         controller = self.settings.is_of_controllers(address)
         counts = None if self.metrics is None else self.metrics.requests
-        routes = dispatch.routes_of(self.rooms.authorization, controller=controller, counts=counts)
+        routes = dispatch.routes_of(self.rooms.security.authorization, controller=controller, counts=counts)
         if controller:
             dispatcher = Dispatcher(routes, None, self._intercept)
         else:
@@ -266,7 +265,7 @@ class ComposedNode:
             self.rooms.security.listener(address.name),
             dispatcher,
             self.rooms.new_context,
-            self.rooms.logins,
+            self.rooms.security.logins,
             rates=None if controller else self.rooms.connection_rates,
             controller=controller,
         )
@@ -292,7 +291,7 @@ class ComposedNode:
             jobs.every("tenants of other brokers", TENANT_ASK_MS, rooms.tenants.ask_others)
         jobs.every("connections", TIDY_MS, lambda: rooms.connections.tidy(runtime.loop, runtime.slices))
         jobs.every("certificates", CERTIFICATES_MS, rooms.security.refresh)
-        jobs.every("failed logins", FAILED_LOGINS_MS, rooms.logins.tell_failures)
+        jobs.every("failed logins", FAILED_LOGINS_MS, rooms.security.logins.tell_failures)
         if self.metrics is not None:
             jobs.every("metrics", METRICS_WINDOW_MS, self.metrics.turn)
         if rooms.audit_writer is not None:
@@ -345,7 +344,7 @@ class ComposedNode:
     def _take_over_metadata(self) -> None:
         """Take settings and ACLs from the current state of the metadata."""
         self._follow_settings()
-        in_one_go(self.rooms.authorization.loading(self._metadata.state))
+        in_one_go(self.rooms.security.authorization.loading(self._metadata.state))
 
     def _settings_changed(self, changes: list[Change]) -> None:
         old = self._configs.node
@@ -362,7 +361,7 @@ class ComposedNode:
             return  # `_recover` does it afterwards
         state = self._metadata.state
         self._follow_settings()
-        yield from self.rooms.authorization.loading(state)
+        yield from self.rooms.security.authorization.loading(state)
         if self.rooms.replication is not None and self._loaded:
             changes = self._storage.changes
             gone = changes.gone_from(state)

@@ -6,7 +6,7 @@ Nothing is sent, and no connection is accepted, before `Node` starts the rooms s
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import cached_property
 from importlib import import_module
@@ -32,10 +32,8 @@ from ottla.server.quotas.client_quotas import ClientQuotas
 from ottla.server.quotas.connection_rates import ConnectionRates
 from ottla.server.replication.replication import Replication
 from ottla.server.schemas.contracts import Contracts
-from ottla.server.security.audit.sinks import audit_log, audit_writer
+from ottla.server.security.audit.sinks import audit_writer
 from ottla.server.security.audit.writer import AuditWriter
-from ottla.server.security.authorization import Authorization
-from ottla.server.security.logins import Logins
 from ottla.server.security.node_security import NodeSecurity
 from ottla.server.security.peer_security import towards_brokers, towards_controllers
 from ottla.server.settings.configs import Configs
@@ -69,9 +67,6 @@ class Rooms:
         """Read the metadata journal."""
         self.runtime = runtime
         self.configs = configs
-        self.audit = audit_log(configs, runtime)
-        self.authorization = Authorization(configs.broker, self.audit)
-        self.logins = Logins(self.audit)
         memory = RequestMemory.of(configs.broker)
         self.quotas = ClientQuotas(runtime, configs.broker)
         self.security = security
@@ -145,8 +140,6 @@ class Rooms:
             contracts=self.contracts,
             quotas=self.quotas,
             tenants=self.tenants,
-            authorization=self.authorization,
-            logins=self.logins,
             security=self.security,
             advertised=addresses.get,
             replication=self.replication,
@@ -182,17 +175,18 @@ class Rooms:
     @cached_property
     def audit_writer(self) -> AuditWriter | None:
         """What writes the audit log, if it is on."""
-        if self.audit is None:
+        audit = self.security.audit
+        if audit is None:
             return None
         listener, node_id = inter_broker_listener(self.configs.broker), self.metadata.node_id
 
         def bootstrap() -> str:
             return ",".join(map(str, bootstrap_addresses(self.metadata.state, listener, node_id)))
 
-        return audit_writer(self.audit, self.configs, self.runtime, bootstrap, self.member.create_topic)
+        return audit_writer(audit, self.configs, self.runtime, bootstrap, self.member.create_topic)
 
-    def metrics(self, stalls: Stalls) -> NodeMetrics | None:
-        """Return the metrics of the node, if they are on."""
+    def metrics(self, stalls: Stalls, is_open: Callable[[], bool]) -> NodeMetrics | None:
+        """Return the metrics of the node, if they are on; `is_open` tells whether all listeners accept connections."""
         place = metrics_address(self.configs.broker)
         if place is None:
             return None
@@ -203,11 +197,12 @@ class Rooms:
             self.runtime,
             self.configs,
             stalls,
+            is_open,
             storage=self.storage,
             member=self.member,
             coordinators=self.coordinators,
             connections=self.connections,
-            logins=self.logins,
+            logins=self.security.logins,
             quotas=self.quotas,
             listeners=[address.name for address in listened(self.configs.broker)],
             is_broker=self.replication is not None,

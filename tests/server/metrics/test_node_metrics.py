@@ -27,6 +27,7 @@ from ottla import Blocking, ConsumerOptions, ProducerOptions
 from ottla.model.errors import ApiError
 from ottla.observe.metrics.catalogue.areas import metrics
 from ottla.observe.metrics.declaration import MetricKind
+from ottla.server.metrics.health import Health
 from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.topics.metadata import MetadataRequest
 
@@ -160,15 +161,14 @@ def test_health(broker: EmbeddedBroker) -> None:
     assert (ready.status, json.loads(ready.body)) == (200, {"ready": True, "reasons": []})
     assert broker.node.composed is not None
     assert broker.node.composed.metrics is not None
-    health = broker.node.composed.metrics.health
-    health.is_open = lambda: False
     broker.node.storage.directories[0].offline = True
     ready = get(address, "/readyz")
     broker.node.storage.directories[0].offline = False
     assert ready.status == 503
-    first, second = json.loads(ready.body)["reasons"]
-    assert first == "its listeners are not open yet"
-    assert second.endswith("is offline")
+    (reason,) = json.loads(ready.body)["reasons"]
+    assert reason.endswith("is offline")
+    closed = Health(broker.node.storage, broker.node.metadata, lambda: False, is_broker=True)
+    assert closed.problems() == ["its listeners are not open yet"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ FAILED = 58  # SASL_AUTHENTICATION_FAILED
 def counts(broker: EmbeddedBroker) -> dict[tuple[str, str], tuple[int, int]]:
     """Successes and failures."""
     assert broker.node is not None
-    return {key: (each.successes, each.failures) for key, each in broker.node.rooms.logins.counts.items()}
+    return {key: (each.successes, each.failures) for key, each in broker.node.rooms.security.logins.counts.items()}
 
 
 def authentications(path: Path) -> list[dict[str, Any]]:

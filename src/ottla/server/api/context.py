@@ -27,8 +27,6 @@ from ottla.server.quotas.client_quotas import ClientQuotas
 from ottla.server.replication.replication import Replication
 from ottla.server.schemas.contracts import Contracts
 from ottla.server.security.authentication import Authentication
-from ottla.server.security.authorization import Authorization
-from ottla.server.security.logins import Logins
 from ottla.server.security.node_security import NodeSecurity
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.storage import Storage
@@ -55,8 +53,6 @@ class Facades:
     contracts: Contracts
     quotas: ClientQuotas
     tenants: Tenants
-    authorization: Authorization
-    logins: Logins
     security: NodeSecurity
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → its advertised address, if one is configured
     replication: Replication | None  # None if this node is no broker
@@ -209,43 +205,35 @@ class Context:
         return fetches
 
     @property
-    def logins(self) -> Logins:
-        return self._facades.logins
-
-    @property
     def security(self) -> NodeSecurity:
         return self._facades.security
 
     @property
-    def authorization(self) -> Authorization:
-        return self._facades.authorization
-
-    @property
     def authorizer(self) -> Authorizer | None:
         """The rules that requests are checked with; None if everything is allowed. Another request may have others."""
-        return self._facades.authorization.authorizer
+        return self._facades.security.authorization.authorizer
 
     @property
     def is_audited(self) -> bool:
         """Whether the node has an audit log."""
-        return self._facades.authorization.audit is not None
+        return self._facades.security.authorization.audit is not None
 
     def note_change(self, api: str, named: str, *, is_allowed: bool = True) -> None:
         """Note in the audit log, if there is one, that the request changes what it names, or that it was refused."""
-        audit = self._facades.authorization.audit
+        audit = self._facades.security.authorization.audit
         if audit is not None:
             audit.note_change(self.principal, self.connection.remote_address[0], api, named, is_allowed)
 
     @property
     def decisions(self) -> Decisions | None:
         """What the client of this connection may do; None if everything is allowed."""
-        authorizer = self._facades.authorization.authorizer
+        authorizer = self._facades.security.authorization.authorizer
         if authorizer is None:
             return None
         known = self.known_decisions
         if known is None or known.principal is not self.principal or known.authorizer is not authorizer:
             host = self.connection.remote_address[0]
-            silent = self._facades.authorization.silent
+            silent = self._facades.security.authorization.silent
             known = self.known_decisions = Decisions(authorizer, self.principal, host, silent)
         return known
 

@@ -9,8 +9,11 @@ from ottla.server.storage.storage import Storage
 
 
 class Health:
-    def __init__(self, storage: Storage, metadata: MetadataHost, *, is_broker: bool) -> None:
-        self.is_open: Callable[[], bool] = lambda: False  # whether all listeners of the node accept connections
+    def __init__(
+        self, storage: Storage, metadata: MetadataHost, is_open: Callable[[], bool], *, is_broker: bool
+    ) -> None:
+        """`is_open` returns whether all listeners of the node accept connections."""
+        self._is_open = is_open
         self._storage = storage
         self._metadata = metadata
         self._is_broker = is_broker
@@ -20,7 +23,7 @@ class Health:
         return list(self._problems())
 
     def _problems(self) -> Iterator[str]:
-        if not self.is_open():
+        if not self._is_open():
             yield "its listeners are not open yet"
         broker = self._metadata.state.brokers.get(self._metadata.node_id)
         if self._is_broker and broker is None:

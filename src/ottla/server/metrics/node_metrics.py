@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
 from ottla.model import limits
@@ -53,6 +53,7 @@ class NodeMetrics:
         runtime: Runtime,
         configs: Configs,
         stalls: Stalls,
+        is_open: Callable[[], bool],
         *,
         storage: Storage,
         member: QuorumMember,
@@ -64,8 +65,9 @@ class NodeMetrics:
         is_broker: bool,
         is_controller: bool,
     ) -> None:
+        """`is_open` returns whether all listeners of the node accept connections."""
         self.requests = RequestCounts()
-        self.health = Health(storage, member.metadata, is_broker=is_broker)
+        self.health = Health(storage, member.metadata, is_open, is_broker=is_broker)
         self._place = place
         self._runtime = runtime
         self._metadata = member.metadata

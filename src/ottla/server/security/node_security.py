@@ -1,4 +1,4 @@
-"""NodeSecurity: the security of all listeners of a node, as it is set up now.
+"""NodeSecurity: the security of a node: its listeners as they are set up now, access rules, logins and the audit log.
 
 TLS and SASL are imported and set up only for listeners that use them, so a plain node starts as quickly as ever.
 """
@@ -18,8 +18,11 @@ from ottla.model.resources import ResourceType
 from ottla.model.settings.sasl import OTTLA_SCRAM_UNKNOWN_USERS_SECRET
 from ottla.security.protocol import SecurityProtocol
 from ottla.server.loop.runtime import Runtime
+from ottla.server.security.audit.sinks import audit_log
+from ottla.server.security.authorization import Authorization
 from ottla.server.security.exposure import warn_of_exposure
 from ottla.server.security.listener_security import ListenerSecurity
+from ottla.server.security.logins import Logins
 from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import inter_broker_listener
 from ottla.server.settings.listener_config import client_auth, listener_config
@@ -44,6 +47,9 @@ class NodeSecurity:
             each.name: self._secured(each.name, SecurityProtocol[protocols[each.name]], state) for each in listeners
         }
         warn_of_exposure(configs.node, listeners)
+        self.audit = audit_log(configs, runtime)  # None if it is off
+        self.authorization = Authorization(configs.broker, self.audit)
+        self.logins = Logins(self.audit)
         self._refreshes = any(each.tls is not None for each in self._listeners.values())
         self._refreshing = asyncio.Lock()
 

@@ -70,7 +70,7 @@ class HiddenNode:
                 assert produce(admin, TOPIC, [VALUE], index=index)[0] == 0
             _fill(admin)
             self.known = self._listed(admin)
-        authorization = self.node.rooms.authorization
+        authorization = self.node.rooms.security.authorization
         authorization._asked = authorization._silent = self.grants  # in place of those of the metadata
         self.grants.grant()
 

@@ -81,7 +81,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory, grants: Grants) -> Iterator
         assert created.topics[0].error_code == 0
         for kind in (0, 1):
             connection.call(FindCoordinatorRequest(key="x", key_type=kind), 3)
-    authorization = broker.node.rooms.authorization
+    authorization = broker.node.rooms.security.authorization
     authorization._asked = authorization._silent = grants  # in place of those of the metadata
     yield broker
     broker.stop()

@@ -28,7 +28,7 @@ ALICE = Principal.user("alice")
 
 
 def allows(node: Node, name: str = "t") -> bool:
-    authorizer = node.rooms.authorization.authorizer
+    authorizer = node.rooms.security.authorization.authorizer
     assert authorizer is not None
     return authorizer.allows(ALICE, "127.0.0.1", AclOperation.READ, AclResourceType.TOPIC, name)
 
@@ -93,7 +93,7 @@ def test_without_an_authorizer_there_are_no_acls(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(settings(tmp_path, 1)) as nodes:
             (node,) = nodes.values()
-            assert node.rooms.authorization.authorizer is None
+            assert node.rooms.security.authorization.authorizer is None
             made = await ask(node, CreateAclsRequest(creations=[creation(), creation("u")]))
             assert [(each.error_code, each.error_message) for each in made.results] == [
                 (ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")

@@ -67,7 +67,7 @@ async def _step(message: bytes, context: Context, client: SaslClient) -> SaslSte
             await refuse(context, client, step)
             return step
         address, listener = context.connection.remote_address[0], context.connection.listener
-        context.logins.succeeded(listener, client.authentication.mechanism, address, str(step.principal))
+        context.security.logins.succeeded(listener, client.authentication.mechanism, address, str(step.principal))
         client.authenticated(step.lifetime_ms)
     return step
 
@@ -78,6 +78,6 @@ async def refuse(context: Context, client: SaslClient, step: Refused) -> None:
     reason = step.reason or step.text or step.code.name
     claimed = f" as {printable(step.claimed)!r}" if step.claimed else ""
     log.info("%s did not authenticate%s on listener %s: %s", address, claimed, listener, printable(reason))
-    context.logins.failed(listener, client.authentication.mechanism, address, step.claimed, reason)
+    context.security.logins.failed(listener, client.authentication.mechanism, address, step.claimed, reason)
     await asyncio.sleep(client.authentication.failure_delay_ms / 1000)
     client.close_after_answer()

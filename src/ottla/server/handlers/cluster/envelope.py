@@ -46,7 +46,7 @@ def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeRespo
     try:
         key, version, correlation_id, head_end = read_request_head(frame)
         # Every forwarded request is checked with the rights of the client behind the broker.
-        route = dispatch.routes_of(context.authorization).find(key, version)
+        route = dispatch.routes_of(context.security.authorization).find(key, version)
         if route is None or not route.endpoint.in_envelopes:
             return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
         inner = context.beside(_client(request, context.connection, principal))
