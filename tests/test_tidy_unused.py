@@ -36,6 +36,8 @@ KEPT = {
     "ottla/spark/progress.py": "onQueryStarted onQueryIdle onQueryProgress onQueryTerminated",
     "ottla/spark/pipelines/reports.py": "onQueryStarted onQueryIdle onQueryProgress onQueryTerminated",
     "ottla/spark/streams": "handleInputRows handleExpiredTimer",
+    # What uvicorn calls on the servers that it is given.
+    "ottla/web/tls_acceptor.py": "wait_closed",
     # What DuckDB calls.
     "ottla/sql/dataset.py": "scanner",
     # What has to be seen from outside: memory and descriptors that must be given back.
