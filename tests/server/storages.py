@@ -34,11 +34,14 @@ def storage_of(
     )
 
 
-def facades_of(runtime: Runtime, **rooms: Any) -> Facades:
+NO_AUTHORIZATION = SimpleNamespace(authorizer=None, audit=None)
+
+
+def facades_of(runtime: Runtime, authorization: Any = NO_AUTHORIZATION, **rooms: Any) -> Facades:
     """What handlers see of a node that has these rooms and no others."""
     nobody: Any = SimpleNamespace(metadata=SimpleNamespace(node_id=1, cluster_id=""))
     every = {field.name: None for field in fields(Facades)} | {
-        "security": SimpleNamespace(authorization=SimpleNamespace(authorizer=None, audit=None)),
+        "security": SimpleNamespace(authorization=authorization),
         "quotas": ClientQuotas(runtime, Configs({}).broker),
         "tenants": SimpleNamespace(full=None),
     }

@@ -104,8 +104,9 @@ def test_all_partitions_page_by_page() -> None:
         admin.create(name, 1)
     found = rules()
     found.add(entry(9, AclResourceType.TOPIC, "v", AclOperation.DESCRIBE))
-    authorization: Any = SimpleNamespace(authorizer=AuditedAuthorizer(found, audit), silent=found)
-    context = Context(replace(admin.facades, authorization=authorization), Peer("PLAINTEXT", HERE, HERE))
+    authorization = SimpleNamespace(authorizer=AuditedAuthorizer(found, audit), silent=found)
+    security: Any = SimpleNamespace(authorization=authorization)
+    context = Context(replace(admin.facades, security=security), Peer("PLAINTEXT", HERE, HERE))
     context.principal = ALICE
     endpoint = dispatch.ENDPOINTS[DescribeTopicPartitionsRequest.key]
     ask = guarded(endpoint.handler, endpoint.request, endpoint.needs, None)
