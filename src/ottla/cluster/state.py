@@ -121,6 +121,11 @@ class ClusterState:
         new._transaction = None if self._transaction is None else self._transaction.copy()
         return new
 
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """Return the name of the topic with this id; None if there is none."""
+        topic = self.topic_by_id.get(topic_id)
+        return None if topic is None else topic.name
+
     def partition(self, topic_id: bytes, index: int) -> PartitionState | None:
         topic = self.topic_by_id.get(topic_id)
         return topic.partitions[index] if topic is not None and 0 <= index < len(topic.partitions) else None

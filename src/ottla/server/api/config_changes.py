@@ -148,24 +148,7 @@ def alter(
     ]
     if looked_at:
         return hold_while(context, _alter_after_look(asked, judged, looked_at, validate_only, context, form))
-    rest = _undecided(asked, judged)
-
-    complete = partial(_complete, form, judged)
-    if not rest:
-        return complete([])
-    ask = partial(_ask, context, form, rest, validate_only, complete)
-    elsewhere = not context.connection.controller
-    if elsewhere and not context.member.controller.active:
-        return hold_while(context, ask())
-    reply = context.member.controller.submit(form.command(rest, validate_only))
-    if not elsewhere:
-        return reply.map(lambda value: complete(_outcomes(value, rest)))
-    if not reply.done:
-        return hold_while(context, _unless_lost(reply, ask, rest, complete))
-    value = reply.taken()
-    if isinstance(value, NotController):  # this node has just lost that role
-        return hold_while(context, ask())
-    return complete(_outcomes(value, rest))
+    return _alter_rest(asked, judged, validate_only, context, form)
 
 
 async def _alter_after_look(
@@ -183,18 +166,35 @@ async def _alter_after_look(
             await check_listeners(context, alterations, replaces=form.replaces)
         except ApiError as error:
             judged[place] = Altered(resource, error)
-    rest = _undecided(asked, judged)
+    answer = _alter_rest(asked, judged, validate_only, context, form)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _alter_rest(
+    asked: Sequence[Asked],
+    judged: Sequence[Altered | None],
+    validate_only: bool,
+    context: Context,
+    form: ChangesForm[ConfigT, ResponseT],
+) -> ResponseT | Awaitable[ResponseT]:
+    """Have the active controller make the changes that this node has not judged, and return the response to all."""
+    rest = tuple(item for item, outcome in zip(asked, judged, strict=True) if outcome is None)
     complete = partial(_complete, form, judged)
     if not rest:
         return complete([])
     ask = partial(_ask, context, form, rest, validate_only, complete)
-    if not context.member.controller.active:
-        return await ask()
-    return await _unless_lost(context.member.controller.submit(form.command(rest, validate_only)), ask, rest, complete)
-
-
-def _undecided(asked: Sequence[Asked], judged: Sequence[Altered | None]) -> tuple[Asked, ...]:
-    return tuple(item for item, outcome in zip(asked, judged, strict=True) if outcome is None)
+    controller, may_ask_another = context.member.controller, not context.connection.controller
+    if may_ask_another and not controller.active:
+        return hold_while(context, ask())
+    reply = controller.submit(form.command(rest, validate_only))
+    if not may_ask_another:
+        return reply.map(lambda value: complete(_outcomes(value, rest)))
+    if not reply.done:
+        return hold_while(context, _unless_lost(reply, ask, rest, complete))
+    value = reply.taken()
+    if isinstance(value, NotController):  # this node has just lost that role
+        return hold_while(context, ask())
+    return complete(_outcomes(value, rest))
 
 
 def _complete(

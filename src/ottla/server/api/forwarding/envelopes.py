@@ -54,16 +54,9 @@ async def forward(
     async def there(address: Address, left_ms: int) -> Outcome | Forwarded:
         # A request that times out closes its connection, and with it the requests of other clients: if the client's
         # timeout is shorter, this only stops waiting for the answer.
-        asking = peers.ask(
-            address, envelope, timeout_ms=limits.CONTROLLER_ANSWER_MS, purpose="forwarding", patient=False
-        )
+        asking = ask_in_envelope(peers, address, envelope, timeout_ms=limits.CONTROLLER_ANSWER_MS, name=name)
         reply = await within(left_ms, asking, f"{name} was not answered in time")
-        if reply.error_code == ErrorCode.NOT_CONTROLLER:
-            return NotController()
-        if reply.error_code:
-            log.error("the controller refused %s: error %d", name, reply.error_code)
-            raise AnswerFailed
-        return Forwarded(bytes(reply.response_data or b""), route.throttle_at)
+        return reply if isinstance(reply, NotController) else Forwarded(reply, route.throttle_at)
 
     try:
         return await link.reach(here, there, name=name, timeout_ms=timeout_ms)
@@ -80,6 +73,22 @@ def envelope_of(frame: bytes | memoryview, context: Context) -> EnvelopeRequest:
         request_principal=principal_bytes(context.principal),
         client_host_address=_packed(context.connection.remote_address[0]),
     )
+
+
+async def ask_in_envelope(
+    peers: Peers, address: Address, envelope: EnvelopeRequest, *, timeout_ms: int, name: str
+) -> bytes | NotController:
+    """Return the controller's answer to the request in the envelope, of the API `name`, with its header.
+
+    Raise AnswerFailed if the controller refuses the envelope, which is no answer to the client.
+    """
+    reply = await peers.ask(address, envelope, timeout_ms=timeout_ms, purpose="forwarding", patient=False)
+    if reply.error_code == ErrorCode.NOT_CONTROLLER:
+        return NotController()
+    if reply.error_code:
+        log.error("the controller refused %s: error %d", name, reply.error_code)
+        raise AnswerFailed
+    return bytes(reply.response_data or b"")
 
 
 def _packed(host: str) -> bytes:

@@ -1,17 +1,15 @@
-"""A portion of a request as bytes for another controller, and the response in the bytes of its answer."""
+"""A part of a request as bytes for another controller, and the response in the bytes of its answer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TypeVar, cast
 
-from ottla.server.api.forwarding.forwarded_answer import Forwarded
 from ottla.server.loop.slices import Slices
 from ottla.wire import api, compile
-from ottla.wire.header import RequestHeader, ResponseHeader, request_header_version
+from ottla.wire.header import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from ottla.wire.message import Request, Response
 
-if TYPE_CHECKING:
-    from ottla.server.api.dispatch import Route
+ResponseT = TypeVar("ResponseT", bound=Response)
 
 _CORRELATION_ID = 0  # the answer comes in an envelope of its own
 
@@ -27,10 +25,10 @@ async def encoded(request: Request[Response], version: int, client_id: str, slic
     return bytes(frame)
 
 
-async def response_in(answer: Forwarded, route: Route, slices: Slices) -> Response:
-    """Return the response that the controller has encoded."""
-    data = memoryview(answer.data)
-    _, position = compile.decoder(ResponseHeader, route.header_version)(data, 0)
-    decode = compile.step_decoder(api.response_class(route.endpoint.key), route.version)
+async def response_in(answer: bytes, kind: type[Request[ResponseT]], version: int, slices: Slices) -> ResponseT:
+    """Return the response to a request of this kind and version, as the controller has encoded it."""
+    data = memoryview(answer)
+    _, position = compile.decoder(ResponseHeader, response_header_version(kind.key, version))(data, 0)
+    decode = compile.step_decoder(api.response_class(kind.key), version)
     response, _ = await slices.finish(decode(data, position))
-    return response
+    return cast("ResponseT", response)

@@ -93,7 +93,9 @@ class Forwarding:
         frame = await encoded(request, version, context.client_id, slices)
         left_ms = int((deadline_s - context.runtime.loop.time()) * 1000)
         answer = await self._forward(route, request, frame, context, version, left_ms)
-        return await response_in(answer, route, slices) if isinstance(answer, Forwarded) else answer
+        if not isinstance(answer, Forwarded):
+            return answer
+        return await response_in(answer.data, route.endpoint.request, version, slices)
 
     async def _forward(
         self,

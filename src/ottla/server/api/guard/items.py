@@ -53,8 +53,7 @@ class ItemsGuard:
             return None if allows_item(right, item, decisions) else right
         name = getattr(item, right.field, "")
         if (id := getattr(item, items.id)) != NO_ID:
-            topic = context.member.state.topic_by_id.get(id)
-            name = "" if topic is None else topic.name
+            name = context.member.state.topic_name(id)
         # A topic without a name is unknown, and the handler says so.
         return None if not name or decisions.allows(right.operation, right.resource, name) else right
 

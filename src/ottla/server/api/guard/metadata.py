@@ -62,10 +62,7 @@ class _Asked:
 
     def name(self, by_id: bool, context: Context) -> str | None:
         """Return the topic's name; None if nothing is known of it, so that nothing can be refused."""
-        if not by_id:
-            return self.ask.name
-        found = context.member.state.topic_by_id.get(self.ask.topic_id)
-        return None if found is None else found.name
+        return context.member.state.topic_name(self.ask.topic_id) if by_id else self.ask.name
 
 
 def _described(response: MetadataResponse, decisions: Decisions) -> Steps[MetadataResponse]:

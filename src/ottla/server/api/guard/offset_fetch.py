@@ -123,8 +123,7 @@ def _name(topic: OffsetFetchRequest.Topic | OffsetFetchRequest.Group.Topics, con
     """Return a topic's name; an id without a topic has none, and the handler says so."""
     if isinstance(topic, OffsetFetchRequest.Topic) or topic.topic_id == NO_ID:
         return topic.name
-    found = context.member.state.topic_by_id.get(topic.topic_id)
-    return "" if found is None else found.name
+    return context.member.state.topic_name(topic.topic_id) or ""
 
 
 def _tally() -> Tally:

@@ -35,14 +35,15 @@ def guard(handler: Handler) -> Handler:
         id, topics = request.transactional_id, request.topic_data
         if (
             known is not None
-            and (id is None or id == known.producing)
             and known.authorizer.version == known.version
             and known.principal is context.principal
+            and (id is None or id == known.producing)
         ):
-            for topic in topics:
-                if (topic.name or topic.topic_id) not in known.writable:
-                    break
-            else:
+            writable = known.writable
+            if len(topics) == 1:  # as almost always, and a loop would cost as much as the look into the set
+                if (topics[0].name or topics[0].topic_id) in writable:
+                    return handler(request, context)
+            elif all((topic.name or topic.topic_id) in writable for topic in topics):
                 return handler(request, context)
         decisions = decisions_of(context)
         if id is not None:
@@ -82,8 +83,7 @@ def _name(topic: Topic, context: Context) -> str:
     """Return the name of a topic; an id without a topic has none, and the handler refuses it."""
     if context.request_version < _FIRST_VERSION_BY_ID:
         return topic.name
-    found = context.member.state.topic_by_id.get(topic.topic_id)
-    return "" if found is None else found.name
+    return context.member.state.topic_name(topic.topic_id) or ""
 
 
 def _may_write(decisions: Decisions, name: str) -> bool:

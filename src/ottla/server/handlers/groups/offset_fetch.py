@@ -140,10 +140,7 @@ class _Question:
 
     def _name(self, topic: AskedTopic) -> str | None:
         """Return the topic's name; None if no topic has that id."""
-        if not self._by_id:
-            return topic.name
-        found = self._state.topic_by_id.get(topic.topic_id)
-        return None if found is None else found.name
+        return self._state.topic_name(topic.topic_id) if self._by_id else topic.name
 
     def _topic(self, name: str) -> TopicAnswer:
         known = self._state.topics.get(name)
