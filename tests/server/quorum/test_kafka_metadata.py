@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource, TopicToCreate
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from tests.server.admin import StillLoop
 from tests.support.java.programs import JavaServer
 from tests.support.processes.kafka import RealKafka
@@ -217,7 +217,7 @@ def test_we_take_kafkas_metadata_over(end: str, tmp_path: Path, java_tools: None
     kafka.start()
     try:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-        wanted = [TopicToCreate(f"t{number}", 5, 1, config={"retention.ms": "777"}) for number in range(20)]
+        wanted = [NewTopic(f"t{number}", 5, 1, config={"retention.ms": "777"}) for number in range(20)]
         for future in admin.create_topics(wanted).values():
             future.result(timeout=WAIT_S)
         admin.delete_topics(["t19"])["t19"].result(timeout=WAIT_S)
