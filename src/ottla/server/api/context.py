@@ -110,6 +110,7 @@ class Context:
         "_client",
         "_facades",
         "_is_over",
+        "_principal",
         "client_id",
         "cluster_id",
         "configs",
@@ -119,7 +120,6 @@ class Context:
         "member",
         "next_fetch_ends_wait",
         "node_id",
-        "principal",
         "quotas",
         "replication",
         "request_version",
@@ -145,8 +145,8 @@ class Context:
         self.connection = connection
         self._client = client
         self._is_over = False  # whether the client's connection is closed
-        self.principal: Principal = connection.principal  # changed when the connection authenticates by SASL
-        self.known_decisions: Decisions | None = None  # may be of an earlier principal or authorizer; read `decisions`
+        self._principal: Principal = connection.principal
+        self.known_decisions: Decisions | None = None  # about this principal; may be of an earlier authorizer
         self.holds = 0  # the number of reasons to delay the next request; almost always 0
         self.turns_kept = 0  # how many of the holds are requests, or parts of one, that are not carried out yet
         self.next_fetch_ends_wait = False  # whether the next fetch ends a waiting one, as in a follower's session
@@ -223,6 +223,18 @@ class Context:
         audit = self._facades.security.authorization.audit
         if audit is not None:
             audit.note_change(self.principal, self.connection.remote_address[0], api, named, is_allowed)
+
+    @property
+    def principal(self) -> Principal:
+        """Who the client is. It changes when the connection authenticates by SASL, and what was decided about the
+        earlier one is forgotten.
+        """
+        return self._principal
+
+    @principal.setter
+    def principal(self, principal: Principal) -> None:
+        self._principal = principal
+        self.known_decisions = None
 
     @property
     def decisions(self) -> Decisions | None:

@@ -1,7 +1,7 @@
 """The guard of Produce: WRITE on each topic, and on the transactional id if there are transactional records.
 
-This is the path that has to be quick: topics that are known to be writable cost one look into a set each, as long as
-neither the rules nor the client's principal change.
+This is the path that has to be quick: topics that are known to be writable cost one look into a set each, until the
+rules change. What is known is of the context's present principal (`Context.principal`).
 """
 
 from __future__ import annotations
@@ -30,44 +30,53 @@ _FIRST_VERSION_BY_ID = ProduceRequest.TopicProduceData.since("topic_id")
 
 
 def guard(handler: Handler) -> Handler:
+    # Each step of this function is paid for by each request. So it has nothing in it but the usual case, and no
+    # functions of its own, for whose sake its variables would be put into cells.
     def produce(request: ProduceRequest, context: Context) -> Answer[ProduceResponse]:
-        known = context.known_decisions
-        id, topics = request.transactional_id, request.topic_data
+        known, topics = context.known_decisions, request.topic_data
         if (
             known is not None
+            and request.transactional_id is None
+            and len(topics) == 1
+            and (topics[0].name or topics[0].topic_id) in known.writable
             and known.authorizer.version == known.version
-            and known.principal is context.principal
-            and (id is None or id == known.producing)
         ):
-            writable = known.writable
-            if len(topics) == 1:  # as almost always, and a loop would cost as much as the look into the set
-                if (topics[0].name or topics[0].topic_id) in writable:
-                    return handler(request, context)
-            elif all((topic.name or topic.topic_id) in writable for topic in topics):
-                return handler(request, context)
-        decisions = decisions_of(context)
-        if id is not None:
-            if decisions.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, id):
-                decisions.producing = id
-            elif any(_is_transactional(each, context) for topic in topics for each in topic.partition_data):
-                return _refuse(request, topics, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        names = [_name(topic, context) for topic in topics]
-        if len(names) <= limits.DECISIONS_PER_SLICE:
-            for name, topic in zip(names, topics, strict=True):
-                if name and not decisions.allows(AclOperation.WRITE, AclResourceType.TOPIC, name):
-                    break
-                if name:
-                    decisions.note_writable(topic.name or topic.topic_id)
-            else:
-                return handler(request, context)
-        return with_allowed(
-            dict.fromkeys(names),
-            _may_write,
-            lambda allowed: _produce(request, context, names, allowed, handler),
-            context,
-        )
+            return handler(request, context)
+        return _decide(request, context, handler)
 
     return produce
+
+
+def _decide(request: ProduceRequest, context: Context, handler: Handler) -> Answer[ProduceResponse]:
+    """Decide by what is known, or else ask the authorizer, and remember what may be written."""
+    id, topics = request.transactional_id, request.topic_data
+    decisions = decisions_of(context)
+    if decisions.authorizer.version == decisions.version and (id is None or id == decisions.producing):
+        for topic in topics:
+            if (topic.name or topic.topic_id) not in decisions.writable:
+                break
+        else:
+            return handler(request, context)
+    if id is not None:
+        if decisions.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, id):
+            decisions.producing = id
+        elif any(_is_transactional(each, context) for topic in topics for each in topic.partition_data):
+            return _refuse(request, topics, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    names = [_name(topic, context) for topic in topics]
+    if len(names) <= limits.DECISIONS_PER_SLICE:
+        for name, topic in zip(names, topics, strict=True):
+            if name and not decisions.allows(AclOperation.WRITE, AclResourceType.TOPIC, name):
+                break
+            if name:
+                decisions.note_writable(topic.name or topic.topic_id)
+        else:
+            return handler(request, context)
+    return with_allowed(
+        dict.fromkeys(names),
+        _may_write,
+        lambda allowed: _produce(request, context, names, allowed, handler),
+        context,
+    )
 
 
 def _is_transactional(data: Topic.PartitionProduceData, context: Context) -> bool:
