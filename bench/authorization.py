@@ -1,15 +1,20 @@
-"""Measure what authorization costs on the produce path: the same requests to a node without an authorizer and to one
-with the StandardAuthorizer and a thousand ACLs, in turns; the CPU time of the broker for each request.
+"""Measure what authorization costs on the produce path: the same requests to one node with the StandardAuthorizer and a
+thousand ACLs, whose guard is in their way and taken out of it in turns; the CPU time of the broker for each request.
 
-The requests are as small as they get, so that the share of authorization is as large as it gets. Of all rounds the
-smallest figure counts, for both nodes: whatever else runs on the machine only adds to it.
+The smaller a request, the larger the share of authorization: one is as small as it gets, the other has some 64 KiB. The
+ratio is the median of those of all rounds, each of which has both ways one right after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import statistics
+import subprocess
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+
+from tests.support.processes.node import AS_INSTALLED
 
 from bench import probe
 from bench.subject import Ottla, run_time_s
@@ -25,43 +30,72 @@ CREATE_ACLS = 3
 TOPIC_RESOURCE, LITERAL, ALLOW, WRITE, DESCRIBE = 2, 3, 3, 4, 8
 # ANONYMOUS may create the ACLs because no entry applies to the cluster; for the topic, the entries decide.
 GUARDED = {"authorizer.class.name": STANDARD_AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
-NODES: Mapping[str, Mapping[str, str]] = {"without": {}, "with": GUARDED}
+WITHOUT, WITH = "without", "with"
+WAYS = (WITHOUT, WITH)
 # records in a request → requests of a round, requests on the way at once
 LOADS = {1: (8_000, 40), 600: (1_500, 8)}
 GOAL = 1.02
 
-Samples = dict[str, dict[str, list[float]]]  # node → figure → one value a round
+Samples = dict[str, dict[str, list[float]]]  # way → figure → one value a round
+
+
+class Switched(Ottla):
+    """A node whose guard can be taken away and put back (`guard_switch.py`)."""
+
+    def launch(self) -> None:
+        with (self._directory / "ottla.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command("bench.guard_switch"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=os.environ | AS_INSTALLED,
+            )
+
+    def go(self, way: str) -> None:
+        """Serve with the guard, or without it, from the next request on."""
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        process.stdin.write(f"{way}\n".encode())
+        process.stdin.flush()
+        for line in process.stdout:  # the node may have said something before
+            words = line.split()
+            if words[:1] == [way.encode()]:
+                assert int(words[1]), "no Produce has come yet"
+                return
+        raise AssertionError("the node has ended")
 
 
 def authorization(directory: Path, rounds: int, say: Callable[[str], None]) -> Samples:
     found: Samples = {}
     with ExitStack() as started:
-        nodes = {}
-        for name, settings in NODES.items():
-            node = nodes[name] = Ottla(directory / name, settings)
-            node.launch()
-            started.callback(node.stop)
-            probe.until_acknowledged(node.bootstrap, TOPIC)
-        _create_acls(nodes["with"].bootstrap)
+        node = Switched(directory, GUARDED)
+        node.launch()
+        started.callback(node.stop)
+        probe.until_acknowledged(node.bootstrap, TOPIC)
+        _create_acls(node.bootstrap)
         for records, (count, at_once) in LOADS.items():
             for round_ in range(-1, rounds):
                 say(f"authorization, {records} records a request, round {round_ + 1} of {rounds}")
-                for name in NODES if round_ % 2 else reversed(NODES):
-                    cost_us = _produce(nodes[name], _request(records), count, at_once)
+                for way in WAYS if round_ % 2 else reversed(WAYS):
+                    node.go(way)
+                    cost_us = _produce(node, _request(records), count, at_once)
                     if round_ >= 0:
-                        found.setdefault(name, {}).setdefault(_figure(records), []).append(cost_us)
+                        found.setdefault(way, {}).setdefault(_figure(records), []).append(cost_us)
     return found
 
 
 def rows(found: Samples) -> list[tuple[str, float, float, float]]:
-    """(name, µs without, µs with, ratio) of every load."""
+    """(name, µs without, µs with, ratio) of every load: medians."""
     if not found:
         return []
     measured = []
     for records in LOADS:
-        without, with_ = (min(found[name][_figure(records)]) for name in NODES)
+        without, with_ = (found[way][_figure(records)] for way in WAYS)
+        ratio = statistics.median(one / other for one, other in zip(with_, without, strict=True))
         what = "one record" if records == 1 else f"{records} records of 100 bytes"
-        measured.append((f"a Produce request with {what}", without, with_, with_ / without))
+        median = statistics.median(without)
+        measured.append((f"a Produce request with {what}", median, statistics.median(with_), ratio))
     return measured
 
 

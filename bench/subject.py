@@ -100,20 +100,18 @@ class Ottla:
     def launch(self) -> None:
         with (self._directory / "ottla.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "ottla",
-                    "start",
-                    "--data",
-                    str(self._directory / "data"),
-                    *(word for name, value in self._settings().items() for word in ("--set", f"{name}={value}")),
-                ],
+                self._command("ottla"),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 env=os.environ | AS_INSTALLED,
             )
+
+    def _command(self, module: str) -> list[str]:
+        """The command that starts the node by a module that takes the words of `ottla`."""
+        data = ["--data", str(self._directory / "data")]
+        settings = (word for name, value in self._settings().items() for word in ("--set", f"{name}={value}"))
+        return [sys.executable, "-m", module, "start", *data, *settings]
 
     def _settings(self) -> dict[str, str]:
         listeners = f"PLAINTEXT://{self.bootstrap}"
