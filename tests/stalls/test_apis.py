@@ -33,6 +33,8 @@ NO_LIST = {
     # These have no list of anything, and nothing that grows.
     "Heartbeat", "ApiVersions", "InitProducerId", "AddOffsetsToTxn", "EndTxn", "DescribeCluster", "UnregisterBroker",
     "AllocateProducerIds", "Envelope", "RemoveRaftVoter",
+    # The events of one group are few: GROUP_EVENTS_PER_GROUP_MAX.
+    "OttlaDescribeGroupEvents",
     # It has no list; the number of ACLs grows: see test_acls.py.
     "DescribeAcls",
     # They have no list; the number of tokens grows: see test_credentials.py.

@@ -37,7 +37,7 @@ from ottla.client.rest_of_frame import RestOfFrame
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.version import VERSION
-from ottla.wire.api import response_class
+from ottla.wire.api import OWN_CLIENT, response_class
 from ottla.wire.compile import decoder
 from ottla.wire.frame import request_frame
 from ottla.wire.header import ResponseHeader, response_header_version
@@ -298,7 +298,7 @@ class Connection(asyncio.Protocol):
         """Send ApiVersions in our newest version; a broker that does not support it returns its own range (KIP-511)."""
         version = ApiVersionsRequest.versions[1]
         while True:
-            request = ApiVersionsRequest(client_software_name="ottla", client_software_version=VERSION)
+            request = ApiVersionsRequest(client_software_name=OWN_CLIENT, client_software_version=VERSION)
             answer = await self.request(request, version=version)
             if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
                 break

@@ -12,6 +12,8 @@ from typing import Never, TypeAlias, TypeVar
 
 from ottla.groups.classic import registration as classic
 from ottla.groups.consumer import registration as consumer
+from ottla.groups.events import registration as events
+from ottla.groups.events.observe import observed, refused
 from ottla.groups.modern import topics_changed
 from ottla.groups.offsets import registration as offsets
 from ottla.groups.offsets.remove import expiry_timer
@@ -21,12 +23,13 @@ from ottla.groups.view import GroupsView
 from ottla.machine.keyed import Entry, Marker
 from ottla.machine.kit import ClockSet, Command, Loaded, OneByOne, Result
 from ottla.model import limits
+from ottla.model.errors import ApiError
 
 ReplyT = TypeVar("ReplyT")
 # Any command that a handler, a timer or an observer submits to the coordinator, with the type of its reply.
 GroupCommand: TypeAlias = Command[GroupsView, Entry, ReplyT]
 
-_PARTS = (classic.PART, offsets.PART, topics_changed.PART, consumer.PART, share.PART, streams.PART)
+_PARTS = (classic.PART, offsets.PART, topics_changed.PART, consumer.PART, share.PART, streams.PART, events.PART)
 _APPLY = {kind: apply for part in _PARTS for kind, apply in part.apply.items()}
 _NOTE = {kind: apply for part in _PARTS for kind, apply in part.note.items()}
 
@@ -50,7 +53,11 @@ class GroupsMachine(OneByOne):
                 notes=[note for result in results for note in result.notes],
                 effects=[effect for result in results for effect in result.effects],
             )
-        return command.decide(self.view, now_ms)
+        try:
+            result = command.decide(self.view, now_ms)
+        except ApiError as error:
+            return refused(self.view, command, error, now_ms)
+        return observed(self.view, command, result, now_ms)
 
     def beginning(self) -> Iterator[Loaded]:
         first = weight = 0

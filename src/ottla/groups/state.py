@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from ottla.groups.events.log import EventBudget, GroupEvents
 from ottla.groups.group import Group
 from ottla.groups.offsets.store import OffsetStore
 
 
 class GroupsState:
-    """Groups by id, and their committed offsets."""
+    """Groups by id, their committed offsets, and what happened to them lately."""
 
-    __slots__ = ("groups", "offsets")
+    __slots__ = ("events", "groups", "offsets")
 
-    def __init__(self) -> None:
+    def __init__(self, budget: EventBudget | None = None) -> None:
+        """`budget` bounds the events of all machines of a node."""
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
+        self.events = GroupEvents(budget)

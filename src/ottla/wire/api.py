@@ -51,6 +51,7 @@ APIS: dict[str, dict[int, str]] = {
         69: "ConsumerGroupDescribe",
         88: "StreamsGroupHeartbeat",
         89: "StreamsGroupDescribe",
+        30000: "OttlaDescribeGroupEvents",
     },
     "shares": {
         76: "ShareGroupHeartbeat",
@@ -118,6 +119,10 @@ APIS: dict[str, dict[int, str]] = {
     },
 }
 
+# From this key on, APIs are ours: Kafka has no such keys, and its clients are not told of these APIs (ADR 0048).
+FIRST_OWN_KEY = 30_000
+# The name by which our client introduces itself in ApiVersions.
+OWN_CLIENT = "ottla"
 # Keys 4 to 7 belonged to ZooKeeper-based clusters and will not come back.
 API_NAMES: dict[int, str] = dict(sorted(pair for names in APIS.values() for pair in names.items()))
 _FOLDERS = {key: folder for folder, names in APIS.items() for key in names}

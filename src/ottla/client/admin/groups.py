@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ottla.client.admin.asking import ask_coordinator, ask_every_broker, one_by_one
 from ottla.client.admin.first_times import first_times
 from ottla.client.admin.group_descriptions import GroupDescription, describe
+from ottla.client.admin.group_events import GroupPast, group_past
 from ottla.client.checks import checked_names, checked_partitions
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.group_metadata import GroupMetadata
@@ -97,6 +98,12 @@ class GroupAdmin:
             return await describe(self._coordinator(group_id), group_id, kinds[group_id])
 
         return await one_by_one(group_ids, ask)
+
+    async def events(self, group_id: str) -> GroupPast:
+        """Return what the group's coordinator remembers of the group: members that came and went, rebalances, and why.
+        Raises UnsupportedApi on a broker that is not Ottla.
+        """
+        return await group_past(self._coordinator(group_id), group_id)
 
     async def delete(self, group_id: str) -> None:
         """Delete a group without members, together with its offsets."""

@@ -17,6 +17,7 @@ from ottla.client.outcomes import Outcomes, outcomes_of
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.model.version import VERSION
+from ottla.wire.api import OWN_CLIENT
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 from ottla.wire.messages.cluster.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.cluster.unregister_broker import UnregisterBrokerRequest
@@ -114,7 +115,7 @@ class NodeAdmin:
 
     async def features(self, node_id: int | None = None) -> list[Feature]:
         """Return the features that a broker supports and the levels that the cluster has finalised."""
-        request = ApiVersionsRequest(client_software_name="ottla", client_software_version=VERSION)
+        request = ApiVersionsRequest(client_software_name=OWN_CLIENT, client_software_version=VERSION)
         answer = await self._cluster.call(request, node_id=node_id)
         check(answer.error_code)
         levels = {each.name: each.max_version_level for each in answer.finalized_features}

@@ -27,6 +27,7 @@ class JoinArguments:
     protocols: tuple[MemberProtocol, ...]
     needs_known_id: bool = True
     can_skip_assignment: bool = True
+    reason: str = ""  # why it joins, in the client's words (KIP-800)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,10 @@ class HeartbeatArguments:
 
 
 class Leaver(NamedTuple):
-    """A member to remove. Without a member id: the static member with that instance id."""
+    """A member to remove. Without a member id: the static member with that instance id. `reason` is the client's word
+    (KIP-800).
+    """
 
     member_id: str
     instance_id: str | None
+    reason: str = ""

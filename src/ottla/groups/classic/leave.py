@@ -38,7 +38,7 @@ class ClassicLeave:
 
 
 def _leave(turn: Turn[object], leaver: Leaver) -> ErrorCode:
-    member_id, instance_id = leaver
+    member_id, instance_id, _ = leaver
     if not member_id:
         owner = None if instance_id is None else turn.group.static_member_id(instance_id)
         if owner is None:

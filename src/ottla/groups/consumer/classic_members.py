@@ -148,7 +148,8 @@ def _expect_sync(draft: ConsumerDraft, member: ConsumerMember) -> None:
     draft.cancel(("rejoin", group_id, member_id))
     draft.notes.append(Rejoining(group_id, member_id, expected=False))
     TIMEOUTS.keep_session(draft, member_id, member.classic.session_timeout_ms)
-    draft.after(("sync", group_id, member_id), member.rebalance_timeout_ms, TIMEOUTS.end_of(draft, member_id))
+    end = TIMEOUTS.end_of(draft, member_id, of_rebalance=True)
+    draft.after(("sync", group_id, member_id), member.rebalance_timeout_ms, end)
 
 
 def _reply(member: ConsumerMember) -> JoinReply:
@@ -237,7 +238,7 @@ def leave(
     """Handle a LeaveGroup; replies with an ErrorCode for each leaver."""
     outcomes: list[ErrorCode] = []
     gone: dict[str, ConsumerMember] = {}
-    for member_id, instance_id in leavers:
+    for member_id, instance_id, _ in leavers:
         try:
             member = _leaver(group, member_id, instance_id)
         except ApiError as error:

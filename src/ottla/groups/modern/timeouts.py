@@ -52,23 +52,30 @@ class MemberTimeouts(Generic[GroupT]):
             return
         key = (self.revocation, draft.group.group_id, new.member_id)
         if new.state is MemberState.UNREVOKED_PARTITIONS:
-            draft.after(key, new.rebalance_timeout_ms, self.end_of(draft, new.member_id, new.epoch))
+            end = self.end_of(draft, new.member_id, new.epoch, of_rebalance=True)
+            draft.after(key, new.rebalance_timeout_ms, end)
         elif old.state is MemberState.UNREVOKED_PARTITIONS:
             draft.cancel(key)
 
-    def end_of(self, draft: GroupDraft[GroupT], member_id: str, epoch: int | None = None) -> MemberTimedOut[GroupT]:
-        """Return the command of a member's timer."""
-        return MemberTimedOut(self, draft.group.group_id, member_id, epoch)
+    def end_of(
+        self, draft: GroupDraft[GroupT], member_id: str, epoch: int | None = None, *, of_rebalance: bool = False
+    ) -> MemberTimedOut[GroupT]:
+        """Return the command of a member's timer, of its session or of a rebalance."""
+        return MemberTimedOut(self, draft.group.group_id, member_id, epoch, of_rebalance)
 
 
 @dataclass(frozen=True, slots=True)
 class MemberTimedOut(Generic[GroupT]):
-    """Remove the member, if it is still there and, if an `epoch` is given, has not moved on to another epoch."""
+    """Remove the member, if it is still there and, if an `epoch` is given, has not moved on to another epoch.
+
+    `of_rebalance`: not its session ended, but its rebalance timeout.
+    """
 
     timeouts: MemberTimeouts[GroupT]
     group_id: str
     member_id: str
     epoch: int | None = None
+    of_rebalance: bool = False
 
     def decide(self, view: GroupsView, now_ms: int) -> Result[Entry, None]:
         group: object = view.state.groups.get(self.group_id)

@@ -53,3 +53,10 @@ MARKERS_RETRY_MS = 500
 TOPIC_HASHES_MAX = 10_000
 # Hashes of group ids and transactional ids that are cached.
 KEY_HASHES_MAX = 10_000
+# What the group coordinators of a node remember of the changes of their groups, to explain rebalances: some 500 bytes
+# each, so 10 MB at most; of one group no more than this, and nothing that is older.
+GROUP_EVENTS_PER_NODE_MAX = 20_000
+GROUP_EVENTS_PER_GROUP_MAX = 200
+GROUP_EVENTS_KEPT_MS = 24 * 60 * 60 * 1000
+# Characters of each text in such an event; clients choose their member ids, client ids and reasons.
+GROUP_EVENT_TEXT_MAX = 250

@@ -76,6 +76,7 @@ SERVED = {
     90: (0, 1),  # DescribeShareGroupOffsets
     91: (0, 0),  # AlterShareGroupOffsets
     92: (0, 0),  # DeleteShareGroupOffsets
+    30000: (0, 0),  # OttlaDescribeGroupEvents
 }
 
 SERVED_TO_CONTROLLERS = {

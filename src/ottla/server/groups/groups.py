@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ottla.cluster.commands.create_topics import TopicOutcome, TopicToCreate
+from ottla.groups.events.log import EventBudget
 from ottla.groups.machine import GroupsMachine
 from ottla.groups.share.state_partitions import InitializeShares
 from ottla.groups.state import GroupsState
@@ -48,6 +49,7 @@ class Groups:
         self._metadata = coordinating.metadata
         self._rng = coordinating.runtime.rng
         self._topics = ClusterTopics(coordinating.metadata)
+        self._events = EventBudget()
         self.coordinators: Coordinators[GroupsView] = coordinating.coordinators(
             CONSUMER_OFFSETS_TOPIC,
             types_of(consumer_offsets, consumer_group, share_group, streams_group),
@@ -63,7 +65,8 @@ class Groups:
 
     def _make_machine(self, _: int) -> GroupsMachine:
         configs = self._configs
-        return GroupsMachine(GroupsView(GroupsState(), self._topics, lambda: configs.broker, configs.group, self._rng))
+        state = GroupsState(self._events)
+        return GroupsMachine(GroupsView(state, self._topics, lambda: configs.broker, configs.group, self._rng))
 
     def require_consumer_protocol(self) -> None:
         """Raise UNSUPPORTED_VERSION if consumer groups (KIP-848) are off, by a setting or by the cluster's features."""

@@ -6,8 +6,6 @@ v9 the leader may be told not to assign
 
 from __future__ import annotations
 
-import logging
-
 from ottla.groups.classic.group import MemberProtocol
 from ottla.groups.classic.join import Join
 from ottla.groups.classic.turn import JoinReply
@@ -19,8 +17,6 @@ from ottla.server.api.dispatch import handles
 from ottla.server.api.needs import Needs, on_group
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.join_group import JoinGroupRequest, JoinGroupResponse
-
-log = logging.getLogger(__name__)
 
 _FIRST_VERSION_WITH_REBALANCE_TIMEOUT = JoinGroupRequest.since("rebalance_timeout_ms")
 # From this version on, a new member is given an id and joins again with it (KIP-394).
@@ -41,8 +37,6 @@ def join_group(request: JoinGroupRequest, context: Context) -> Answer[JoinGroupR
         return _response(JoinReply(ErrorCode.INVALID_GROUP_ID, request.member_id), version)
     if not shortest_ms <= request.session_timeout_ms <= longest_ms:
         return _response(JoinReply(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id), version)
-    if request.reason:
-        log.debug("%s joins %s: %s", request.member_id or context.client_id, request.group_id, request.reason)
     has_rebalance_timeout = version >= _FIRST_VERSION_WITH_REBALANCE_TIMEOUT
     command = Join(
         group_id=request.group_id,
@@ -56,6 +50,7 @@ def join_group(request: JoinGroupRequest, context: Context) -> Answer[JoinGroupR
         protocols=tuple(MemberProtocol(each.name, bytes(each.metadata)) for each in request.protocols),
         needs_known_id=version >= _FIRST_VERSION_THAT_NEEDS_AN_ID,
         can_skip_assignment=version >= _FIRST_VERSION_THAT_SKIPS_ASSIGNMENT,
+        reason=request.reason or "",
     )
     return context.groups.ask(
         request.group_id,

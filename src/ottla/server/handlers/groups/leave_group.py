@@ -5,7 +5,6 @@ up to v2 one member, whose error is that of the whole answer   v3 many, by membe
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from ottla.groups.classic.arguments import Leaver
@@ -20,8 +19,6 @@ from ottla.server.api.portions import Portions
 from ottla.server.loop.later import Answer
 from ottla.wire.messages.groups.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
-log = logging.getLogger(__name__)
-
 _FIRST_VERSION_OF_MANY = LeaveGroupRequest.since("members")
 
 
@@ -35,14 +32,10 @@ def leave_group(request: LeaveGroupRequest, context: Context) -> Answer[LeaveGro
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     is_many = context.request_version >= _FIRST_VERSION_OF_MANY
     leavers = (
-        tuple(Leaver(each.member_id, each.group_instance_id) for each in request.members)
+        tuple(Leaver(each.member_id, each.group_instance_id, each.reason or "") for each in request.members)
         if is_many
         else (Leaver(request.member_id, None),)
     )
-    for member in request.members:
-        if member.reason:
-            who = member.member_id or member.group_instance_id
-            log.debug("%s leaves %s: %s", who, request.group_id, member.reason)
 
     def respond(outcomes: Sequence[ErrorCode]) -> LeaveGroupResponse:
         if not is_many:
@@ -60,5 +53,5 @@ def leave_group(request: LeaveGroupRequest, context: Context) -> Answer[LeaveGro
 def _members(leavers: Sequence[Leaver], outcomes: Sequence[ErrorCode]) -> list[LeaveGroupResponse.MemberResponse]:
     return [
         LeaveGroupResponse.MemberResponse(member_id=member_id, group_instance_id=instance_id, error_code=error)
-        for (member_id, instance_id), error in zip(leavers, outcomes, strict=True)
+        for (member_id, instance_id, _), error in zip(leavers, outcomes, strict=True)
     ]
