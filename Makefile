@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 SEED   ?=
 WORKERS ?= 3
+# As a variable of our own: a line that names make's is run by `make -n`, too.
+SELF := $(MAKE)
 # What it runs, and all that this starts, ends with it, also on Ctrl-C.
 SUPERVISED := $(BIN)/python -m tests.support.runs.supervised
 
@@ -30,7 +32,7 @@ run: $(VENV)/.spark   ## the demo: node, registry, a shop and its Spark pipeline
 
 test:            ## everything: checks, unit tests, simulator, real clients; WORKERS=3 at a time
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.dev .tools/.ready
-	@$(SUPERVISED) $(BIN)/python -m tests.support.java.archiving & making=$$!; $(MAKE) --no-print-directory check; checked=$$?; wait $$making; exit $$checked
+	@$(SUPERVISED) $(BIN)/python -m tests.support.java.archiving & making=$$!; $(SELF) --no-print-directory check; checked=$$?; wait $$making; exit $$checked
 	@$(SUPERVISED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-quick: $(VENV)/.dev  ## the inner loop: all tests that need no JVM, no Spark and no minutes
