@@ -25,6 +25,7 @@ from tests.support.waiting import WAIT_S
 LISTENERS = {
     "PLAINTEXT": "PLAINTEXT",
     "SSL": "SSL",
+    "OLDER": "SSL",
     "MUTUAL": "SSL",
     "SASL_PLAINTEXT": "SASL_PLAINTEXT",
     "SASL_SSL": "SASL_SSL",
@@ -108,6 +109,7 @@ class SecureNode:
             "listener.security.protocol.map": f"{protocols},CONTROLLER:PLAINTEXT",
             "inter.broker.listener.name": "PLAINTEXT",
             "listener.name.mutual.ssl.client.auth": "required",
+            "listener.name.older.ssl.enabled.protocols": "TLSv1.2",
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             "authorizer.class.name": STANDARD_AUTHORIZER,
             "super.users": "User:ANONYMOUS;User:admin",

@@ -78,11 +78,13 @@ def seen_by(java: Java, groups: JavaGroups, node: SecureNode, user: str) -> list
 
 
 @pytest.mark.parametrize("user", ["alice", "admin"])
-def test_the_same_exceptions(user: str, nodes: list[SecureNode], java_431: Java, java_clients_431: JavaServer) -> None:
-    seen = []
+@pytest.mark.parametrize("version", ["4.3.1", "3.9.2"])
+def test_the_same_exceptions(version: str, user: str, nodes: list[SecureNode], request: pytest.FixtureRequest) -> None:
+    clients: JavaServer = request.getfixturevalue(f"java_clients_{version.replace('.', '')}")
+    java, seen = Java(clients, version), []
     for node in nodes:
-        groups = JavaGroups(java_clients_431, "4.3.1", node.security("SASL_SSL", "PLAIN", user))
-        seen.append(seen_by(java_431, groups, node, user))
+        groups = JavaGroups(clients, version, node.security("SASL_SSL", "PLAIN", user))
+        seen.append(seen_by(java, groups, node, user))
     kafka, ottla = seen
     assert ottla == kafka
     refused = [step for step in kafka if "AuthorizationException" in str(step)]

@@ -69,12 +69,14 @@ def test_writes_and_reads_with_a_delegation_token(
 
 
 @pytest.mark.feature(TLS)
+@pytest.mark.parametrize("listener", ["SSL", "OLDER"])
 @pytest.mark.parametrize("name", CLIENTS)
 def test_writes_and_reads_over_tls_alone(
-    name: str, secure: SecureNode, new_name: Names, request: pytest.FixtureRequest
+    name: str, listener: str, secure: SecureNode, new_name: Names, request: pytest.FixtureRequest
 ) -> None:
-    client = client_of(name, request, secure.security("SSL"))
-    round_trip(client, secure.at("SSL"), secure.create(new_name("anybody")))
+    """With TLS 1.3, and with a listener that has no newer version than 1.2."""
+    client = client_of(name, request, secure.security(listener))
+    round_trip(client, secure.at(listener), secure.create(new_name("anybody")))
 
 
 @pytest.mark.tool(OURS)
