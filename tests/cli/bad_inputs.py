@@ -202,6 +202,8 @@ USAGE = [
     Bad("consume t -t 'x{offset:.100000000000f}'", 2, "at most 10000 columns"),
     Bad("consume t -t 'x{value:<99999999999999999999}'", 2, "at most 10000 columns"),
     Bad("share consume t -g g -t 'x{key:10001}'", 2, "at most 10000 columns"),
+    Bad("consume t -t 'x{timestamp:c}'", 2, "the template cannot be used"),
+    Bad("consume t -t 'x{offset:c}'", 2, "the template cannot be used"),
     Bad("consume t -g g -p 0", 2, "a group decides"),
     Bad("sql ''", 1, "empty"),
     Bad("sql - --registry off", 2, "the query on standard input is not text in UTF-8", b"select '\xff'"),
@@ -307,6 +309,24 @@ USAGE = [
 
 # What the broker or the registry refuses.
 REFUSED = [
+    *(
+        Bad(words, 2, "an argument is not text in UTF-8: one of its bytes is 0xff")
+        for words in (
+            "topic describe \udcff",
+            "topic alter t a=\udcff",
+            "config get topic \udcff",
+            "config set topic t \udcff=1",
+            "consume t -g \udcff",
+            "share consume t -g \udcff",
+            "group describe \udcff",
+            "group reset-offsets \udcff --to earliest",
+            "txn describe \udcff",
+            "dlq list \udcff",
+            "user remove \udcff --yes",
+            "quota list --user \udcff",
+            "acl list --principal User:\udcff",
+        )
+    ),
     Bad("tenant create a --password-file {missing}", 1),
     Bad("tenant show nosuch", 1, "there is no tenant nosuch"),
     Bad("tenant usage nosuch", 1, "there is no tenant nosuch"),

@@ -126,6 +126,14 @@ ADMIN: list[Call] = [
     (lambda it: it.quotas.alter(QuotaEntity(user=5), {}), "the user of a quota must be text, not int"),  # type: ignore[arg-type]
     (lambda it: it.tokens.create(max_lifetime_ms=0), "max_lifetime_ms has to be from 1"),
     (lambda it: it.tokens.create(max_lifetime_ms="7d"), f"max_lifetime_ms {NUMBER} str"),
+    (lambda it: it.topics.describe("x\ud800"), "^topic is not text in UTF-8$"),
+    (
+        lambda it: it.topics.bounds_each([TopicPartition("\udcff", 0)]),
+        "^the topic of a partition is not text in UTF-8$",
+    ),
+    (lambda it: it.configs.describe(Resource.topic("\udcff")), "^the name of a resource is not text in UTF-8$"),
+    (lambda it: it.configs.set(Resource.topic("t"), {"a": "\udcff"}), "^the value of a is not text in UTF-8$"),
+    (lambda it: it.groups.describe("\udcff"), "^the id of a group is not text in UTF-8$"),
     (lambda it: it.voters.add("1", bytes(16), []), f"the id of a controller {NUMBER} str"),
     (lambda it: it.voters.remove(1, b"short"), "the id of a directory is 16 bytes"),
 ]
@@ -138,6 +146,7 @@ CONSUMER: list[Call] = [
     (lambda it: it.assign([FAR]), NO_PARTITION),
     (lambda it: it.assign(5), LIST),
     (lambda it: it.subscribe([5]), "topic must be text, not int"),
+    (lambda it: it.subscribe(["\udcff"]), "^topic is not text in UTF-8$"),
     (lambda it: it.subscribe(5), "a list of names is needed for topic, not 5"),
     (lambda it: it.poll(max_records="5"), f"max_records {NUMBER} str"),
     (lambda it: it.poll(max_records=0), "max_records has to be from 1"),

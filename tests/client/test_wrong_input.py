@@ -100,6 +100,9 @@ OPTIONS: list[tuple[Any, dict[str, Any], str]] = [
     (ConsumerOptions, {"assignors": ["stick"]}, "assignors are some of range, .*, not stick"),
     (ConsumerOptions, {"max_poll_records": 0}, "max_poll_records has to be at least 1, not 0"),
     (ConsumerOptions, {"max_partition_fetch_bytes": 0}, "max_partition_fetch_bytes has to be at least 1, not 0"),
+    (ConsumerOptions, {"group_id": "\udcff"}, "^group_id is not text in UTF-8$"),
+    (ShareOptions, {"group_id": "\udcff"}, "^group_id is not text in UTF-8$"),
+    (ProducerOptions, {"transactional_id": "a\ud800"}, "^transactional_id is not text in UTF-8$"),
     (ShareOptions, {"group_id": 5}, "group_id must be a str, not int"),
     (
         ShareOptions,

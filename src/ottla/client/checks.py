@@ -6,6 +6,7 @@ Rules:
   that is not known yet is requested (which may create the topic).
 """
 
+import re
 from collections.abc import Iterable
 from operator import index
 from typing import SupportsIndex, TypeVar
@@ -16,6 +17,7 @@ from ottla.model.names import check_topic_name
 
 Options = TypeVar("Options")
 _BYTES = (bytes, bytearray, memoryview)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def kind_of(thing: object) -> str:
@@ -39,11 +41,28 @@ def checked_topic(topic: object) -> None:
     check_topic_name(topic)
 
 
+class NotUnicode(UnicodeEncodeError):
+    """Text has half of a surrogate pair, which no request can carry. Python marks bytes of an argument that are not
+    UTF-8 in this way. The error does not contain the text, which may be a secret.
+    """
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def checked_text(text: str, what: str) -> str:
+    """Return the text. Raise NotUnicode if it cannot be sent; `what` says what it is."""
+    found = None if text.isascii() else _SURROGATE.search(text)
+    if found is not None:
+        raise NotUnicode("utf-8", found[0], 0, 1, f"{what} is not text in UTF-8")
+    return text
+
+
 def checked_name(name: object, what: str) -> str:
-    """Return the name or id. Raise TypeError unless it is text; `what` says what it names."""
+    """Return the name or id. Raise TypeError or NotUnicode unless it is text; `what` says what it names."""
     if not isinstance(name, str):
         raise TypeError(f"{what} must be text, not {kind_of(name)}")
-    return name
+    return checked_text(name, what)
 
 
 def checked_names(names: object, what: str) -> list[str]:
@@ -72,6 +91,7 @@ def checked_partition(partition: object) -> TopicPartition:
     topic, number = partition
     if not isinstance(topic, str) or not isinstance(number, SupportsIndex):
         raise TypeError(f"a partition is the name of a topic and a number, not {topic!r} and {number!r}")
+    checked_text(topic, "the topic of a partition")
     found = index(number)
     if not 0 <= found <= limits.INT32_MAX:
         raise ValueError(f"the partitions of {topic!r} are numbered from 0: there is no {found}")
@@ -150,8 +170,10 @@ Setting = str | int | float | None
 
 def setting_text(name: str, value: Setting) -> str | None:
     """Return the value as text, as it is sent."""
-    if value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return checked_text(value, f"the value of {name}")
     if not isinstance(value, int | float):
         raise TypeError(f"the value of {name} must be text or a number, not {kind_of(value)}")
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -176,5 +198,8 @@ def check_texts(options: object, *names: str) -> None:
     """Raise unless all of the named options are text or None."""
     for name in names:
         text = getattr(options, name)
-        if text is not None and not isinstance(text, str):
+        if text is None:
+            continue
+        if not isinstance(text, str):
             raise TypeError(f"{name} must be a str, not {kind_of(text)}")
+        checked_text(text, name)

@@ -317,7 +317,7 @@ def template(pattern: str) -> Callable[[ConsumedRecord], bytes]:
             "headers": ",".join(f"{name}={text(value)}" for name, value in record.headers),
         }
 
-    nothing = fields(ConsumedRecord("", 0, 0, 0, None, None, (), 0))
+    nothing, largest = (fields(ConsumedRecord("", 0, each, each, None, None, (), 0)) for each in (0, INT64_MAX))
     try:
         for _, name, width, _ in Formatter().parse(pattern):
             if name is not None and (name not in nothing or "{" in (width or "")):
@@ -325,6 +325,7 @@ def template(pattern: str) -> Callable[[ConsumedRecord], bytes]:
             if any(int(number) > limits.TEMPLATE_WIDTH_MAX for number in _NUMBERS.findall(width or "")):
                 raise ValueError(f"a field has at most {limits.TEMPLATE_WIDTH_MAX} columns, not {width!r}")
         pattern.format_map(nothing)
-    except ValueError as error:
+        pattern.format_map(largest)  # no character (`c`) has the number of every offset
+    except (ValueError, OverflowError) as error:
         raise WrongUsage(f"the template cannot be used: {error}", _TEMPLATE_HINT) from None
     return lambda record: pattern.format_map(fields(record)).encode()

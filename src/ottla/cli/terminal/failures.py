@@ -96,7 +96,7 @@ def hint_for(error: BaseException) -> str | None:
 def report(error: BaseException, usual_hint: str) -> int:
     """Print the error to stderr, with a hint of its own or the usual one, and return the exit code."""
     print_error(message_of(error), hint_for(error) or usual_hint)
-    if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":
+    if _not_text(error) is not None:
         return WrongUsage.exit_code
     return error.exit_code if isinstance(error, CommandError) else 1
 
@@ -105,11 +105,18 @@ def message_of(error: BaseException) -> str:
     """The message of an error, without the operating system's error number."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    not_text = _not_text(error)
+    if not_text is not None:
+        return f"an argument is not text in UTF-8{_wrong_byte(not_text)}"
     if isinstance(error, UnicodeEncodeError):
-        if error.encoding == "utf-8":  # Python marks bytes of an argument that are not UTF-8 by surrogates
-            return f"an argument is not text in UTF-8{_wrong_byte(error)}"
         return f"the output cannot be written in the encoding {error.encoding}"
     return str(error) or type(error).__name__
+
+
+def _not_text(error: BaseException) -> UnicodeEncodeError | None:
+    """The error of Python below it if an argument is not UTF-8, whose bytes Python marks by surrogates."""
+    found = error.__cause__ if isinstance(error, WireError) else error
+    return found if isinstance(found, UnicodeEncodeError) and found.encoding == "utf-8" else None
 
 
 def _wrong_byte(error: UnicodeEncodeError) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, TypeGuard, TypeVar
 
-from ottla.client.checks import Setting, checked_names, kind_of, setting_text
+from ottla.client.checks import Setting, checked_names, checked_text, kind_of, setting_text
 from ottla.client.cluster import Absent, Cluster
 from ottla.client.errors import check
 from ottla.client.outcomes import Outcomes, outcomes_of, told
@@ -217,6 +217,7 @@ def _check_resource(resource: object) -> None:
     if isinstance(resource, tuple) and len(resource) == 2:
         kind, name = resource
         if isinstance(kind, int) and isinstance(name, str):
+            checked_text(name, "the name of a resource")
             return
     raise TypeError(f'a resource is Resource.topic("orders"), or another Resource(...), not {resource!r}')
 

@@ -28,8 +28,6 @@ def checked_password(password: object) -> str:
         raise ValueError("the password is empty")
     if not text.strip():
         raise ValueError("the password has only blanks")
-    if not _is_unicode(text):
-        raise ValueError("the password is not text in UTF-8")
     return text
 
 
@@ -38,8 +36,6 @@ def _name_problem(name: str) -> str | None:
         return "the name of the user is empty"
     if not name.strip() or name != name.strip():
         return f"the name of the user begins or ends with a blank: {name[:NAME_MAX]!r}"
-    if not _is_unicode(name):
-        return "the name of the user is not text in UTF-8"
     if not name.isprintable():
         return f"the name of the user has a character that cannot be seen: {name[:NAME_MAX]!r}"
     if len(name) > NAME_MAX:
@@ -51,12 +47,3 @@ def _name_problem(name: str) -> str | None:
     if name.startswith(f"{USER}:"):
         return f"the name of the user is {name.removeprefix(f'{USER}:')!r}: {USER}: is only written in ACLs"
     return None
-
-
-def _is_unicode(text: str) -> bool:
-    """Return whether the text can be sent: Python marks bytes that are not UTF-8 by surrogates, which cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
