@@ -63,6 +63,13 @@ def test_describe_with_lag(ottla: Ottla, orders: EmbeddedBroker, protocol: str) 
     assert ottla("group", "describe", "shop", "--json").json["state"] == "Empty"
 
 
+def test_a_name_with_brackets_is_shown_as_it_is(ottla: Ottla, orders: EmbeddedBroker) -> None:
+    """They are tags for Rich: `[/x]` used to end in a traceback, `[x]` was left out."""
+    for name in ("shop[/x]", "shop[x]\\"):
+        ottla("consume", "orders", "-g", name, "--from-beginning", "-n", "1")
+        assert ottla("group", "describe", name).lines[0].startswith(f"{name}  classic  Empty")
+
+
 def test_list(ottla: Ottla, orders: EmbeddedBroker) -> None:
     assert ottla("group", "list", "--json").json == []
     consume(orders, "shop", 5).close()

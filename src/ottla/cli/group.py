@@ -100,7 +100,7 @@ def describe(group: Group, as_json: Json = False, bootstrap: Bootstrap = DEFAULT
 
     Of a share group: all records before `start` are finished; the lag counts the unfinished ones from there on.
     """
-    from ottla.cli.terminal.output import out, print_json, print_table
+    from ottla.cli.terminal.output import literal, out, print_json, print_table
 
     found = with_admin(bootstrap, lambda admin: _describe(admin, group))
     if as_json:
@@ -108,7 +108,7 @@ def describe(group: Group, as_json: Json = False, bootstrap: Bootstrap = DEFAULT
         return
     epoch = "" if found["epoch"] is None else f"  epoch {found['epoch']}"
     console = out()
-    console.print(f"[bold]{group}[/bold]  {found['type']}  {found['state']}{epoch}", highlight=False)
+    console.print(f"[bold]{literal(group)}[/bold]  {found['type']}  {found['state']}{epoch}", highlight=False)
     if found["members"]:
         columns = ["member", "instance", "client", "host", "partitions"]
         print_table(columns, [[each[name] for name in columns] for each in found["members"]])

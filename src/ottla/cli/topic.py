@@ -106,7 +106,7 @@ def describe(
 ) -> None:
     """Show partitions, offsets, sizes and settings of topics."""
     from ottla.cli.terminal.each import end_with
-    from ottla.cli.terminal.output import out, print_json, print_table, size_text
+    from ottla.cli.terminal.output import out, print_json, print_table, print_text, size_text
 
     async def work(admin: Admin) -> tuple[Outcomes[str, TopicInfo], list[dict[str, Any]]]:
         topics = await admin.topics.describe_each(names)
@@ -118,7 +118,7 @@ def describe(
     for topic in found if not as_json else ():
         out().print(f"[bold]{topic['topic']}[/bold]  [dim]id {topic['id']}[/dim]")
         for name, value in topic["settings"].items():
-            out().print(f"  {name} = {value}", markup=False)
+            print_text(f"  {name} = {value}")
         columns = ["partition", "leader", "epoch", "replicas", "isr", "start", "end", "records", "size"]
         rows = [
             [*(row[column] for column in columns[:-1]), size_text(row["size_bytes"])] for row in topic["partitions"]

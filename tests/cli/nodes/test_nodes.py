@@ -158,6 +158,21 @@ def test_start_loads_no_cli_machinery(tmp_path: Path) -> None:
         assert heavy not in done.stdout
 
 
+@pytest.mark.parametrize("words", [(), ("--controllers", "1")])
+def test_up_in_a_directory_with_brackets_in_its_name(launch: Launch, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """They are tags for Rich, which failed for an end without a beginning."""
+    directory = tmp_path / "[b] [" / "x]"
+    process = launch("up", "--listen", "127.0.0.1:0", "--registry", "off", "-d", str(directory), *words)
+    assert process.stdout is not None
+    address = process.stdout.readline().split(" at ")[1].strip()
+    with Blocking(address) as client:
+        assert client.send("t", b"v").offset == 0
+    assert process.stdout.readline().endswith(f" in {directory}\n")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0 and "stopped cleanly" in out and "Traceback" not in err
+
+
 def test_up(launch: Launch, tmp_path: Path) -> None:
     process = launch("up", "--listen", "127.0.0.1:0", "--ephemeral")
     assert process.stdout is not None

@@ -11,6 +11,7 @@ import sys
 import pytest
 from rich.console import Console
 
+from ottla.cli.registry import schema_text
 from ottla.cli.terminal import output
 from ottla.cli.terminal.visible import visible, visible_json
 from ottla.client.blocking.blocking import Blocking
@@ -94,8 +95,23 @@ def test_a_table(steering: EmbeddedBroker) -> None:
     query = "select value from topic('t')"
     table = on_a_terminal(steering, "sql", query, "--registry", "off")
     assert TITLE not in table and "\\x1b]0;owned\\x07" in table
+    named = on_a_terminal(steering, "sql", f'select 1 as "[bold][/x]{TITLE}"', "--registry", "off")
+    assert "[bold][/x]\\x1b]0;owned\\x07" in named and TITLE not in named
     lines = on_a_terminal(steering, "sql", query, "--registry", "off", "--json")
     assert json.loads(lines) == {"value": VALUE} and visible(lines) == lines
+
+
+def test_a_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f'syntax = "proto3"; // {TITLE}\nmessage M {{}}'
+    for is_terminal in (True, False):
+        stream = io.StringIO()
+        console = Console(file=stream, force_terminal=is_terminal, highlight=False, soft_wrap=True, no_color=True)
+        monkeypatch.setattr(output, "out", lambda console=console: console)
+        if is_terminal:  # else the text goes to `print`
+            schema_text.print_schema("PROTOBUF", text)
+        schema_text.print_diff([f"+ {TITLE}"])
+        assert (TITLE[:-1] in stream.getvalue()) is not is_terminal
+        assert ("\\x1b]0;owned" in stream.getvalue()) is is_terminal
 
 
 def test_what_is_escaped() -> None:

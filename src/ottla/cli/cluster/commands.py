@@ -64,7 +64,7 @@ def status(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> N
 
 def _show_status(view: ClusterView) -> None:
     from ottla.cli.cluster.voters import advice
-    from ottla.cli.terminal.output import done, note, out, print_table, size_text
+    from ottla.cli.terminal.output import done, literal, note, out, print_table, size_text
 
     out().print(f"[bold]{view.cluster_id}[/bold]  controller {view.quorum.leader_id}  epoch {view.quorum.leader_epoch}")
     columns = ["broker", "address", "rack", "state", "leaders", "replicas", "size", "free"]
@@ -87,8 +87,9 @@ def _show_status(view: ClusterView) -> None:
         note(f"{len(moving)} partitions are moving: `ottla cluster reassign --list`")
     problems = view.problems()
     for kind, names in problems.items():
+        shown = ", ".join(names[:_SHOWN_PROBLEMS])
         more = f" … {len(names)} in all" if len(names) > _SHOWN_PROBLEMS else ""
-        out().print(f"[bold red]{kind.replace('_', ' ')}[/bold red]: {', '.join(names[:_SHOWN_PROBLEMS])}{more}")
+        out().print(f"[bold red]{kind.replace('_', ' ')}[/bold red]: {literal(shown)}{more}")
     if view.in_doubt:
         note(advice(view.in_doubt))
     if not problems:

@@ -18,7 +18,7 @@ from ottla.cli.demo.feeding import PARTITIONS, Feed, prepare
 from ottla.cli.demo.programs import DemoProgram
 from ottla.cli.demo.shop import DAY_MS, ORDERS, SALES, Shop
 from ottla.cli.demo.view import DemoMoment, Lag, View
-from ottla.cli.terminal.output import out
+from ottla.cli.terminal.output import literal, out
 from ottla.cli.terminal.plain import CommandError
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.options import wall_clock_ms
@@ -91,10 +91,10 @@ class Demo:
         words = ["start", "--data", str(self._directory / "log"), "--listen", self._listen]
         bootstrap = self._start("node", words).ready().split()[0]
         node_ms = (time.monotonic() - began_s) * 1000
-        step("node", f"serving at [bold cyan]{bootstrap}[/bold cyan] after {node_ms:.0f} ms")
+        step("node", f"serving at [bold cyan]{literal(bootstrap)}[/bold cyan] after {node_ms:.0f} ms")
         words = ["registry", "--listen", self._registry, "-b", bootstrap, "--replication-factor", "1"]
         url = self._start("registry", words).ready()
-        step("registry", f"serving at [bold cyan]{url}[/bold cyan]")
+        step("registry", f"serving at [bold cyan]{literal(url)}[/bold cyan]")
         return bootstrap, url
 
     def _start(self, name: str, words: list[str]) -> DemoProgram:
@@ -190,8 +190,8 @@ class Demo:
         ottla = "ottla" if shutil.which("ottla") else os.path.relpath(Path(sys.executable).with_name("ottla"))
         out().print("\n[bold]Try next[/bold]")
         for words in _while_serving(bootstrap, url) if stay else _ON_ONES_OWN:
-            out().print(f"   [cyan]{ottla} {words}[/cyan]")
-        out().print(f"   [dim]the pipeline is[/dim] {os.path.relpath(pipeline.__file__)}")
+            out().print(f"   [cyan]{literal(ottla)} {literal(words)}[/cyan]")
+        out().print(f"   [dim]the pipeline is[/dim] {literal(os.path.relpath(pipeline.__file__))}")
 
 
 def _while_serving(bootstrap: str, url: str) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def _print_lines(lines: Iterator[dict[str, Any]], limit: int | None, as_json: bo
     import itertools
     import json
 
-    from ottla.cli.terminal.output import out, print_json_text
+    from ottla.cli.terminal.output import literal, out, print_json_text
     from ottla.cli.terminal.visible import visible
 
     console = out()
@@ -83,7 +83,7 @@ def _print_lines(lines: Iterator[dict[str, Any]], limit: int | None, as_json: bo
             continue
         console.print(f"[cyan]{kind}[/cyan]  ", end="")
         console.print(visible(text), markup=False, end="")
-        console.print(f"  [bold red]{problem}[/bold red]" if problem else "")
+        console.print(f"  [bold red]{literal(problem)}[/bold red]" if problem else "")
 
 
 @app.command()

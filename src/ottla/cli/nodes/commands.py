@@ -182,7 +182,7 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: Regist
 
     from ottla.cli.nodes.local_cluster import LAPTOP_SETTINGS, METRICS_ON
     from ottla.cli.nodes.start import StartOptions, UsageError, node_values, serve
-    from ottla.cli.terminal.output import out
+    from ottla.cli.terminal.output import literal, out
 
     try:
         values = (
@@ -196,13 +196,13 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: Regist
     def ready(node: Node) -> None:
         address = f"{node.addresses[0][0]}:{node.addresses[0][1]}"
         console = out()
-        console.print(f"[bold green]Ottla is up[/bold green] at [bold cyan]{address}[/bold cyan]")
-        console.print(f"[dim]data in {where}[/dim]")
+        console.print(f"[bold green]Ottla is up[/bold green] at [bold cyan]{literal(address)}[/bold cyan]")
+        console.print(f"[dim]data in {literal(where)}[/dim]")
         if node.metrics_address is not None:
-            console.print(f"[dim]metrics at {metrics_url(*node.metrics_address)}[/dim]")
+            console.print(f"[dim]metrics at {literal(metrics_url(*node.metrics_address))}[/dim]")
         suffix = "" if address == DEFAULT_LISTEN else f" -b {address}"
         for command in (f"ottla produce hello 'first record'{suffix}", f"ottla consume hello --from-beginning{suffix}"):
-            console.print(f"  [dim]try[/dim] {command}")
+            console.print(f"  [dim]try[/dim] {literal(command)}")
         console.print("[dim]Ctrl-C stops it[/dim]")
 
     sibling: RegistryProcess | None = None

@@ -156,30 +156,30 @@ class UpCluster:
         return None
 
     def _ready(self) -> None:
-        from ottla.cli.terminal.output import out
+        from ottla.cli.terminal.output import literal, out
 
         self._is_up = True
         if not self._logs_in():
             return
         addresses = ",".join(each.told_address for each in self._nodes if each.is_broker)
         console = out()
-        console.print(f"[bold green]Ottla is up[/bold green] at [bold cyan]{addresses}[/bold cyan]")
+        console.print(f"[bold green]Ottla is up[/bold green] at [bold cyan]{literal(addresses)}[/bold cyan]")
         controllers = [each for each in self._nodes if not each.is_broker]
         brokers = len(self._nodes) - len(controllers)
         apart = f" and {len(controllers)} controllers" if controllers else ""
         noun = "broker" if brokers == 1 else "brokers"
-        console.print(f"[dim]{brokers} {noun}{apart}, data and property files in {self._where}[/dim]")
+        console.print(f"[dim]{brokers} {noun}{apart}, data and property files in {literal(self._where)}[/dim]")
         metrics = [each.values.get(OTTLA_METRICS_LISTENER.name) for each in self._nodes]
         if any(metrics):
             told = ", ".join(metrics_url(*host_and_port(each)) for each in metrics if each)
-            console.print(f"[dim]metrics at {told}[/dim]", soft_wrap=True)
+            console.print(f"[dim]metrics at {literal(told)}[/dim]", soft_wrap=True)
         registry, config = self._registry, None
         if self._secured is not None:
             registry, config = self._tell_clients(self._secured, addresses)
         else:
             first = addresses.partition(",")[0]
             for command in ("topic create hello --partitions 3", "cluster status"):
-                console.print(f"  [dim]try[/dim] ottla {command} -b {first}")
+                console.print(f"  [dim]try[/dim] ottla {command} -b {literal(first)}")
         console.print("[dim]Ctrl-C stops it[/dim]")
         if registry is not None:
             self._sibling = registry.start(addresses, config)
@@ -204,7 +204,7 @@ class UpCluster:
         """Print how clients reach a secure cluster, and write it to files; return where the registry listens, and the
         file of its settings.
         """
-        from ottla.cli.terminal.output import out
+        from ottla.cli.terminal.output import literal, out
 
         registry, config = self._registry, None
         url = None
@@ -219,7 +219,7 @@ class UpCluster:
             clients.save_profile(self._profile)
         out().print(clients.text(with_password=not self._existed), markup=False)
         if not self._existed:
-            out().print(f"[dim]the password is shown once; it is in {files.password_file(ADMIN)}[/dim]")
+            out().print(f"[dim]the password is shown once; it is in {literal(files.password_file(ADMIN))}[/dim]")
         return registry, config
 
     def _look_at_files(self) -> None:

@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.terminal.output import err, note, out, print_table, size_text, time_text
+from ottla.cli.terminal.output import err, literal, note, out, print_table, size_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,11 +95,11 @@ class _Live:
 
     def _table(self) -> Table:
         from rich.table import Table
+        from rich.text import Text
 
         with self._lock:
-            table = Table(
-                title=f"{self._name}: {self._state}", title_justify="left", box=None, header_style="bold cyan"
-            )
+            title = Text(f"{self._name}: {self._state}")
+            table = Table(title=title, title_justify="left", box=None, header_style="bold cyan")
             for column in _COLUMNS:
                 table.add_column(column, justify="left" if column in ("query", "watermark") else "right")
             for name in sorted(self._queries):
@@ -152,7 +152,8 @@ def row_of(status: PipelineStatus) -> dict[str, Any]:
 
 def print_status(status: PipelineStatus) -> None:
     console = out()
-    console.print(f"[bold]{status.name}[/bold]  {status.state}  {status.host} process {status.pid}  {status.spark}")
+    where = literal(f"{status.state}  {status.host} process {status.pid}  {status.spark}")
+    console.print(f"[bold]{literal(status.name)}[/bold]  {where}")
     console.print(f"file {status.file}", markup=False)
     console.print(f"checkpoints {status.checkpoint} (replayed {status.generation} times)", markup=False)
     console.print(f"started {time_text(status.started_ms)}, last heard of {time_text(status.updated_ms)}", markup=False)

@@ -19,11 +19,11 @@ class RegistryBeside(NamedTuple):
     def start(self, bootstrap: str, config: Path | None = None) -> RegistryProcess:
         """Start it for these brokers; `config` is a file of its settings."""
         from ottla.cli.registry.registry_process import RegistryProcess
-        from ottla.cli.terminal.output import out
+        from ottla.cli.terminal.output import literal, out
         from ottla.cli.terminal.plain import print_warning
 
         def ready(url: str) -> None:
-            out().print(f"[bold green]Schema registry[/bold green] at [bold cyan]{url}[/bold cyan]")
+            out().print(f"[bold green]Schema registry[/bold green] at [bold cyan]{literal(url)}[/bold cyan]")
 
         def failed(why: str) -> None:
             print_warning(f"no schema registry: {why} (--registry HOST:PORT takes another address, off does without)")

@@ -17,6 +17,7 @@ from ottla.cli.registry.schema_text import (
     read_schema,
 )
 from ottla.cli.terminal import consent
+from ottla.cli.terminal.visible import visible
 
 app = typer.Typer(help="Register, show, compare, check and delete schemas.", no_args_is_help=True)
 
@@ -272,4 +273,4 @@ def _print_verdict(verdict: dict[str, Any], registry: RegistryCalls, subject: st
     console.print("[green]✓ compatible[/green]" if good else "[bold red]✗ incompatible[/bold red]", end="")
     console.print(f" with {against} ({level})", markup=False)
     for message in verdict.get("messages") or ():
-        console.print(f"  {message}", markup=False)
+        console.print(f"  {visible(message) if console.is_terminal else message}", markup=False)

@@ -12,6 +12,7 @@ import typer
 
 from ottla.cli.terminal.plain import CommandError
 from ottla.cli.terminal.stdin_text import read_stdin_text
+from ottla.cli.terminal.visible import visible
 
 _EXTENSIONS = {".avsc": "AVRO", ".avro": "AVRO", ".json": "JSON", ".jsonschema": "JSON", ".proto": "PROTOBUF"}
 _LANGUAGES = {"AVRO": "json", "JSON": "json", "PROTOBUF": "protobuf"}
@@ -71,7 +72,7 @@ def print_schema(kind: str, text: str) -> None:
         return
     from rich.syntax import Syntax
 
-    console.print(Syntax(pretty(kind, text), _LANGUAGES.get(kind, "text"), background_color="default"))
+    console.print(Syntax(visible(pretty(kind, text)), _LANGUAGES.get(kind, "text"), background_color="default"))
 
 
 def diff_lines(old: tuple[str, str, str], new: tuple[str, str, str]) -> list[str]:
@@ -88,4 +89,4 @@ def print_diff(lines: list[str]) -> None:
     console = out()
     for line in lines:
         style = "bold" if line.startswith(("+++", "---")) else _COLOURS.get(line[:1], "")
-        console.print(Text(line, style=style))
+        console.print(Text(visible(line) if console.is_terminal else line, style=style))

@@ -64,7 +64,7 @@ def print_table(
         return
     table = Table(title=title, title_justify="left", header_style="bold cyan", box=None, pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        table.add_column(Text(visible(column)), justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(visible(_plain(cell))) for cell in row))
     console.print(table, soft_wrap=False)
@@ -91,6 +91,15 @@ def done(message: str) -> None:
     console = err()
     console.print("[green]✓[/green] ", end="")
     console.print(_shown(message, console), markup=False)
+
+
+def literal(text: object) -> str:
+    """Text to be put into Rich's markup for stdout: its brackets are no tags, and on a terminal its control characters
+    are escapes.
+    """
+    from rich.markup import escape
+
+    return escape(visible(str(text)) if out().is_terminal else str(text))
 
 
 def print_text(text: str) -> None:
