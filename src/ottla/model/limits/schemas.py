@@ -25,6 +25,8 @@ SCHEMA_NUMBER_DIGITS_MAX = 4_000
 # Pairs of types that one comparison examines (a second or two), and differences that it reports.
 SCHEMA_PAIRS_MAX = 50_000
 SCHEMA_DIFFERENCES_MAX = 1_000
+# The work of regular expressions in one comparison: of the patterns of one schema on names of the other (a second).
+SCHEMA_PATTERN_WORK_MAX = 5_000_000
 # Characters of a record's error, in a header or in an answer (some hundred thousand fit one batch), and records of a
 # refused batch whose errors are reported.
 RECORD_FAULT_CHARS_MAX = 300
@@ -36,6 +38,11 @@ AVRO_STEPS_PER_BYTE_MAX = 100
 # JSON: schema keywords applied per byte, and for the smallest payload (a keyword takes some microseconds).
 JSON_STEPS_PER_BYTE_MAX = 10
 JSON_STEPS_MIN = 1_000
+# The work of regular expressions (some 0.2 microseconds each) per byte of a JSON payload, and for the smallest one; and
+# what a schema may take once besides, for expressions that are used for the first time.
+JSON_PATTERN_WORK_PER_BYTE_MAX = 30
+JSON_PATTERN_WORK_MIN = 15_000
+JSON_PATTERN_WORK_FIRST = 500_000
 # Nesting depth of values in a JSON payload, for the broker and for readers alike (Java's Jackson: 1,000).
 JSON_DEPTH_MAX = 500
 # Characters of a .proto file (or of its base64 form): protoc's own descriptor.proto has 60 KB.

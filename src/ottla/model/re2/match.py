@@ -17,9 +17,17 @@ from ottla.model.re2.nodes import At, Node, One, PositionTest, RegexError, Repea
 from ottla.model.re2.parse import parse
 
 _TOO_BIG = "expression too large"
-_TOO_DEAR = "expression takes too much work"
 _CHARS_PER_WORK = 4  # this many characters with cached steps count as one unit of work
+_MAKING_WORK = 5  # the work of making one step of a program
+_ASKING_WORK = 10  # the work of asking a pattern that is cached, besides that of the text
 _OUTSIDE = ""  # stands for the position before the first or after the last character
+
+
+class TooDear(RegexError):
+    """A search takes more work than it may."""
+
+    def __init__(self) -> None:
+        super().__init__("expression takes too much work")
 
 
 class _Step(NamedTuple):
@@ -53,20 +61,21 @@ class Pattern:
         self._work = 0
         # the first step that is made is the accepting one
         start = self._add(parse(text), self._step(_Step(None, None, ())))
+        self.making_work = len(self._steps) * _MAKING_WORK
         self._stops: dict[tuple[frozenset[int], str], Stop] = {}
         self.start = self._stop(frozenset((start,)), _OUTSIDE)
 
     def matches(self, text: str, work_max: int) -> tuple[bool, int]:
         """Return whether the whole text matches, and the work it took.
 
-        Raises RegexError if it takes more than `work_max`.
+        Raises TooDear if it takes more than `work_max`.
         """
         self._work = 0
         stop = self.start
         for char in text:
             stop = stop.to.get(char) or self._after(stop, char)
             if self._work > work_max:
-                raise RegexError(_TOO_DEAR)
+                raise TooDear
         return stop.accepts, self._work
 
     def after(self, stop: Stop, char: str) -> tuple[Stop, int]:
@@ -183,7 +192,7 @@ class Search:
                     spent += work
                     self._left -= work
                     if self._left < 0:
-                        raise RegexError(_TOO_DEAR)
+                        raise TooDear
                     if spent > limits.REGEX_WORK_PER_STEP:
                         yield
                         spent = 0
@@ -214,7 +223,57 @@ def _kind(char: str) -> str:
     return "_" if is_word(char) else "\n" if char == "\n" else " "
 
 
+class _Compiled:
+    """A compiled pattern, or why there is none; and the work of making it that nobody has been charged for yet."""
+
+    __slots__ = ("error", "owed", "pattern")
+
+    def __init__(self, text: str) -> None:
+        self.pattern: Pattern | None = None
+        self.error = ""
+        try:
+            self.pattern = Pattern(text)
+        except RegexError as error:
+            self.error = str(error)
+            self.owed = limits.REGEX_STEPS_MAX * _MAKING_WORK if self.error == _TOO_BIG else len(text) * _MAKING_WORK
+        else:
+            self.owed = self.pattern.making_work
+
+
+class Allowance:
+    """The work that any number of patterns may take together: that of making them, too, unless they are cached."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def matches(self, regex: str, text: str) -> bool:
+        """Return whether the whole text matches. Raises TooDear, and RegexError if `regex` is none."""
+        made = _made(regex)
+        self.left -= made.owed + _ASKING_WORK + len(text) // _CHARS_PER_WORK
+        made.owed = 0
+        if self.left < 0:
+            raise TooDear
+        if made.pattern is None:
+            raise RegexError(made.error)
+        try:
+            found, work = made.pattern.matches(text, self.left)
+        except TooDear:
+            self.left = 0
+            raise
+        self.left -= work
+        return found
+
+
 @lru_cache(limits.REGEX_PATTERNS_MAX)
+def _made(text: str) -> _Compiled:
+    return _Compiled(text)
+
+
 def pattern_of(text: str) -> Pattern:
     """Return the compiled pattern, cached. Raises RegexError."""
-    return Pattern(text)
+    made = _made(text)
+    if made.pattern is None:
+        raise RegexError(made.error)
+    return made.pattern

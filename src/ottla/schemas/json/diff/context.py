@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ottla.model import limits
+from ottla.model.re2.match import Allowance, TooDear
+from ottla.model.re2.nodes import RegexError
 from ottla.schemas.json.diff.kinds import COMPATIBLE
 from ottla.schemas.json.nodes import JsonNode
 
@@ -42,11 +44,20 @@ class Budget:
 
     def __init__(self) -> None:
         self._left = limits.SCHEMA_PAIRS_MAX
+        self._patterns = Allowance(limits.SCHEMA_PATTERN_WORK_MAX)
 
     def spend(self, work: int) -> None:
         self._left -= work
         if self._left < 0:
             raise TooComplex
+
+    def matches(self, pattern: str, name: str) -> bool:
+        try:
+            return self._patterns.matches(f"(?s:.*)(?:{pattern})(?s:.*)", name)
+        except TooDear:
+            raise TooComplex from None
+        except RegexError:
+            return False
 
 
 class Pairs:
@@ -72,7 +83,7 @@ class Pairs:
             self.has_assumed = self.has_assumed or key not in self._known_before
             return self._known_before.get(key, ())
         self._under_way.add(key)
-        inner = DiffContext(())
+        inner = DiffContext((), self._budget)
         yield from comparison(inner, original, update)
         self._under_way.discard(key)
         found = self._found[key] = tuple(inner.found)
@@ -85,13 +96,20 @@ class Pairs:
 class DiffContext:
     """A path in the comparison of a pair, and the differences found there."""
 
-    def __init__(self, path: tuple[str, ...]) -> None:
+    def __init__(self, path: tuple[str, ...], budget: Budget) -> None:
         self._path = path
+        self._budget = budget
         self.found: list[JsonDifference] = []
 
     def aside(self) -> DiffContext:
         """Return a context for a tentative comparison: its differences are not added to this one."""
-        return DiffContext(self._path)
+        return DiffContext(self._path, self._budget)
+
+    def matches(self, pattern: str, name: str) -> bool:
+        """Return whether a name matches; a pattern that the bounded engine does not support (lookaround, say) matches
+        nothing, to be safe.
+        """
+        return self._budget.matches(pattern, name)
 
     @contextmanager
     def at(self, *steps: str) -> Iterator[None]:

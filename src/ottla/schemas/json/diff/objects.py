@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ottla.model.re2.match import Search, pattern_of
-from ottla.model.re2.nodes import RegexError
 from ottla.schemas.json.diff import bounds, content_model, unevaluated
 from ottla.schemas.json.diff.content_model import ContentModel
 from ottla.schemas.json.diff.context import DiffContext, Steps
@@ -50,7 +48,7 @@ def _compare_property(
     if before is not None and after is not None:
         yield from inside(context, before, after)
     elif before is not None:
-        yield from content_model.removed(context, "PROPERTY", before, _content_model(update, name), inside)
+        yield from content_model.removed(context, "PROPERTY", before, _content_model(context, update, name), inside)
     elif after is not None:
         yield from _added(context, name, after, original, update, inside)
 
@@ -61,7 +59,7 @@ def _added(
     need = "OPTIONAL_PROPERTY"
     if name in update.required:
         need = "REQUIRED_PROPERTY_WITH_DEFAULT" if after.has_default else "REQUIRED_PROPERTY"
-    before = _content_model(original, name)
+    before = _content_model(context, original, name)
     if before.is_open:
         what = "PROPERTY_WITH_EMPTY_SCHEMA" if isinstance(after, Anything) else need
         context.add(f"{what}_ADDED_TO_OPEN_CONTENT_MODEL")
@@ -72,23 +70,13 @@ def _added(
     context.add(f"{need}_ADDED_TO_UNOPEN_CONTENT_MODEL")
 
 
-def _content_model(record: ObjectNode, name: str) -> ContentModel:
+def _content_model(context: DiffContext, record: ObjectNode, name: str) -> ContentModel:
     """Return how `record` treats a property that it does not name."""
     found = content_model.content_model(record)
     if not record.patterns:
         return found
-    matching = (node for pattern, node in record.patterns.items() if _matches(pattern, name))
+    matching = (node for pattern, node in record.patterns.items() if context.matches(pattern, name))
     return ContentModel(is_open=False, schema=next(matching, found.schema))
-
-
-def _matches(pattern: str, name: str) -> bool:
-    """Return whether a name matches; a pattern that the bounded engine does not support (lookaround, say) matches
-    nothing, to be safe.
-    """
-    try:
-        return Search(pattern_of(f"(?s:.*)(?:{pattern})(?s:.*)")).matches(name)
-    except RegexError:
-        return False
 
 
 def _compare_dependencies(context: DiffContext, original: ObjectNode, update: ObjectNode, inside: Compare) -> Steps:
