@@ -8,6 +8,13 @@ import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, not_empty, parse_pairs, with_admin
 from ottla.cli.terminal.plain import CommandError, print_warning
+from ottla.security.quotas.limits_of_clients import (
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -15,15 +22,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Set, list and remove quotas of users, client ids and addresses.", no_args_is_help=True)
 
-REQUESTS = "request_percentage"
 WHOLE_THREAD = 100
-KEYS = (
-    "producer_byte_rate",
-    "consumer_byte_rate",
-    "request_percentage",
-    "controller_mutation_rate",
-    "connection_creation_rate",
-)
+_BYTE_RATES = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
+KEYS = (*_BYTE_RATES, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE, CONNECTION_CREATION_RATE)
 
 User = Annotated[str | None, typer.Option("--user", "-u", help="A user.", callback=not_empty("user"))]
 AllUsers = Annotated[bool, typer.Option("--default-user", help="Every user without a quota of its own.")]
@@ -110,11 +111,11 @@ def remove(
 
     async def work(admin: Admin) -> list[str]:
         found = (await admin.quotas.describe(entity, strict=True)).get(entity, {})
-        missing = [key for key in keys or found or [""] if key not in found]
-        if missing:
-            what = f"no quota {missing[0]}" if missing[0] else "no quotas"
-            raise CommandError(f"{entity} has {what}", "`ottla quota list` shows what there is")
         doomed = list(keys or found)
+        missing = [key for key in doomed if key not in found]
+        if missing or not doomed:
+            what = f"no quota {missing[0]}" if missing else "no quotas"
+            raise CommandError(f"{entity} has {what}", "`ottla quota list` shows what there is")
         await admin.quotas.alter(entity, dict.fromkeys(doomed))
         return doomed
 
@@ -157,14 +158,14 @@ def _value(key: str, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        if not key.endswith("byte_rate"):
+        if key not in _BYTE_RATES:
             raise typer.BadParameter(f"{text!r} is not a number", param_hint=key) from None
         from ottla.cli.cluster.reassign import parse_rate
 
         value = parse_rate(text)
     if not value > 0:
         raise typer.BadParameter(f"{key} must be above 0, not {text}")
-    if key == REQUESTS:
+    if key == REQUEST_PERCENTAGE:
         warn_of_idle_limit(value)
     return value
 
@@ -173,7 +174,8 @@ def warn_of_idle_limit(percentage: float) -> None:
     """Warn that a quota above the whole thread limits nothing."""
     if percentage > WHOLE_THREAD:
         print_warning(
-            f"{REQUESTS} {percentage:g} limits nothing: an Ottla broker has one thread for requests, which is 100"
+            f"{REQUEST_PERCENTAGE} {percentage:g} limits nothing: an Ottla broker has one thread for requests, "
+            f"which is {WHOLE_THREAD}"
         )
 
 

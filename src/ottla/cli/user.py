@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ottla.cli.broker_settings import settings_of_a_broker
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Yes, not_empty, one_of, with_admin
 from ottla.cli.terminal.plain import CommandError, print_warning
 from ottla.model.limits import SCRAM_ITERATIONS_MAX, SCRAM_ITERATIONS_MIN
@@ -210,19 +211,13 @@ async def _may_be_of_brokers(admin: Admin, user: str, mechanisms: list[str]) -> 
     """Whether brokers log in as this user. They hide their JAAS lines, so it counts by its name, as `ottla up --secure`
     chooses it, and by the mechanism with which they log in.
     """
-    from ottla.model.errors import ApiError, ErrorCode
-    from ottla.model.resources import Resource
     from ottla.model.settings.sasl import SASL_MECHANISM_INTER_BROKER_PROTOCOL
     from ottla.security.development import NODE
 
     if user != NODE:
         return False
-    try:
-        broker = (await admin.nodes.describe()).brokers[0]
-        entries = await admin.configs.describe(Resource.broker(broker.node_id))
-    except ApiError as error:
-        if error.code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            raise
+    entries = await settings_of_a_broker(admin)
+    if entries is None:
         return True
     return any(each.name == SASL_MECHANISM_INTER_BROKER_PROTOCOL.name and each.value in mechanisms for each in entries)
 

@@ -41,7 +41,7 @@ class AuditEvent(NamedTuple):
     time_ms: int
     principal: str
     host: str
-    action: str  # an operation, or "AUTHENTICATE"
+    action: str  # an operation, "CHANGE" or "AUTHENTICATE"; or, for events that were only counted, how many they are
     resource_type: str
     resource: str
     allowed: bool

@@ -74,7 +74,8 @@ def issue(
     if signer.not_valid_after_utc <= now:
         raise ValueError("the authority's certificate has expired")
     key = ec.generate_private_key(ec.SECP256R1())
-    ends = min(now + (timedelta(days=limits.CERTIFICATE_DAYS) if valid_for is None else valid_for), _end(signer))
+    valid_for = timedelta(days=limits.CERTIFICATE_DAYS) if valid_for is None else valid_for
+    ends = min(now + valid_for, signer.not_valid_after_utc)
     usages = [ExtendedKeyUsageOID.SERVER_AUTH] * server + [ExtendedKeyUsageOID.CLIENT_AUTH] * client
     builder = (
         _builder(_name(common_name, unit), signer.subject, key, now, ends)
@@ -105,10 +106,6 @@ def _authority(pair: PemPair) -> tuple[x509.Certificate, EllipticCurvePrivateKey
     if key.public_key() != certificate.public_key():
         raise ValueError("the authority's key does not belong to its certificate")
     return certificate, key
-
-
-def _end(certificate: x509.Certificate) -> datetime:
-    return certificate.not_valid_after_utc
 
 
 def _builder(

@@ -23,7 +23,7 @@ from ottla.cli.acl.words import (
     resources_of,
     sentence,
 )
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, with_admin
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Yes, with_admin
 from ottla.cli.terminal import consent
 from ottla.cli.terminal.plain import print_warning
 
@@ -157,7 +157,7 @@ def remove(
     operation: Operations = [],  # noqa: B006
     host: Hosts = [],  # noqa: B006
     everything: Annotated[bool, typer.Option("--all", help="Remove all entries.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:

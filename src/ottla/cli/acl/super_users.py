@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.cli.broker_settings import settings_of_a_broker
 from ottla.model.settings.authorizer import ALLOW_EVERYONE_IF_NO_ACL_FOUND, SUPER_USERS
 
 if TYPE_CHECKING:
@@ -20,14 +21,7 @@ async def unseen_settings(admin: Admin) -> dict[str, str]:
     Brokers hide the values, as Kafka does. A setting that is not in a broker's answer is not set. A client that may
     not ask sees nothing, so both may be set.
     """
-    from ottla.model.errors import ApiError, ErrorCode
-    from ottla.model.resources import Resource
-
-    try:
-        broker = (await admin.nodes.describe()).brokers[0]
-        entries = await admin.configs.describe(Resource.broker(broker.node_id))
-    except ApiError as error:
-        if error.code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            raise
+    entries = await settings_of_a_broker(admin)
+    if entries is None:
         return dict(_OPTIONS)
     return {each.name: _OPTIONS[each.name] for each in entries if each.name in _OPTIONS and each.value is None}

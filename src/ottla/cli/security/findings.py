@@ -23,6 +23,7 @@ from ottla.model.settings.authorizer import (
     SUPER_USERS,
 )
 from ottla.model.settings.security import SSL_CLIENT_AUTH
+from ottla.security.access_rules import EVERYBODY
 from ottla.security.acl_entry import AclEntry
 from ottla.security.acls import AclOperation, AclPermission
 from ottla.security.development import NODE
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from ottla.model.node_config import NodeConfig
     from ottla.security.certificate_facts import CertificateFacts
 
-EVERYBODY = "User:*"
 _FIX_LISTENER = "{}:SASL_SSL in listener.security.protocol.map, with ssl.* and sasl.* (docs/security.md)"
 
 

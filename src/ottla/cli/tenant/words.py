@@ -15,18 +15,22 @@ from ottla.cli.quota import warn_of_idle_limit
 from ottla.cli.terminal.plain import CommandError, WrongUsage
 from ottla.model.limits import INT32_MAX
 from ottla.model.setting import UNLIMITED
+from ottla.security.quotas.limits_of_clients import (
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin.tenants import Tenant
 
-REQUEST_PERCENTAGE = 50.0
-MUTATION_RATE = 20.0
-_PRODUCE, _CONSUME = "producer_byte_rate", "consumer_byte_rate"
-_REQUESTS, _MUTATIONS = "request_percentage", "controller_mutation_rate"
+_DEFAULT_PERCENTAGE = 50.0
+_DEFAULT_MUTATIONS = 20.0
 # The quotas of users that nobody chose quotas for.
 DEFAULT_QUOTAS: Final[Mapping[str, float]] = MappingProxyType(
-    {_REQUESTS: REQUEST_PERCENTAGE, _MUTATIONS: MUTATION_RATE}
+    {REQUEST_PERCENTAGE: _DEFAULT_PERCENTAGE, CONTROLLER_MUTATION_RATE: _DEFAULT_MUTATIONS}
 )
 _NO_LIMIT = "unlimited"
 
@@ -52,7 +56,7 @@ Requests = Annotated[
     str | None,
     typer.Option(
         "--request-percentage",
-        help=f"Share of one thread of a broker, or unlimited; new tenants have {REQUEST_PERCENTAGE:g} unless given.",
+        help=f"Share of one thread of a broker, or unlimited; new tenants have {_DEFAULT_PERCENTAGE:g} unless given.",
     ),
 ]
 Mutations = Annotated[
@@ -60,7 +64,7 @@ Mutations = Annotated[
     typer.Option(
         "--mutations",
         help="Partitions per second that each user may create or delete, or unlimited; "
-        f"new tenants have {MUTATION_RATE:g} unless given.",
+        f"new tenants have {_DEFAULT_MUTATIONS:g} unless given.",
     ),
 ]
 
@@ -76,16 +80,21 @@ def quotas_of(
     """The quotas that options ask for; None is one that is taken away."""
     from ottla.cli.cluster.reassign import parse_rate
 
-    given = {_PRODUCE: produce, _CONSUME: consume, _REQUESTS: requests, _MUTATIONS: mutations}
+    given = {
+        PRODUCER_BYTE_RATE: produce,
+        CONSUMER_BYTE_RATE: consume,
+        REQUEST_PERCENTAGE: requests,
+        CONTROLLER_MUTATION_RATE: mutations,
+    }
     found: dict[str, float | None] = {}
     for key, text in given.items():
         if text is None:
             continue
         if text == _NO_LIMIT:
             found[key] = None
-        elif key in (_PRODUCE, _CONSUME):
+        elif key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE):
             found[key] = parse_rate(text)
-        elif key == _REQUESTS:
+        elif key == REQUEST_PERCENTAGE:
             found[key] = requested = _above_zero(text, "--request-percentage", "50 is half of one thread")
             warn_of_idle_limit(requested)
         else:

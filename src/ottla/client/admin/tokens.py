@@ -4,7 +4,6 @@ Only a client that has proven who it is by itself can ask for tokens: not one of
 logged in with a token.
 """
 
-from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -12,6 +11,7 @@ from ottla.client.checks import checked_number
 from ottla.client.cluster import Cluster
 from ottla.client.errors import check
 from ottla.model.limits import INT64_MAX
+from ottla.security.delegation_tokens import token_password
 from ottla.security.principal import Principal
 from ottla.wire.messages.security.create_delegation_token import CreateDelegationTokenRequest
 from ottla.wire.messages.security.describe_delegation_token import DescribeDelegationTokenRequest
@@ -39,7 +39,7 @@ class DelegationToken:
 
     @property
     def password(self) -> str:
-        return b64encode(self.hmac).decode()
+        return token_password(self.hmac)
 
 
 class TokenAdmin:

@@ -1,4 +1,4 @@
-"""Histogram: how often values of each size came, in fixed buckets, so that adding one is cheap and two can be merged.
+"""Histogram: counts values in fixed buckets, so that adding one is cheap and two histograms can be merged.
 
 Buckets are log-linear: each power of two is divided into `2 ** _BITS` equal ones, and whole numbers below that have a
 bucket each. A quantile is the middle of its bucket, so it is off by at most `RELATIVE_ERROR_MAX` of itself. All
@@ -41,7 +41,7 @@ def middle_of(bucket: int) -> float:
 
 
 class Histogram:
-    """Of whole numbers, such as microseconds."""
+    """A histogram of whole numbers, such as microseconds."""
 
     __slots__ = ("counts", "sum")
 
@@ -98,9 +98,7 @@ class Histogram:
 
 
 class RecentHistogram:
-    """A histogram since the start, of which quantiles of the last minutes can be told: between one and two intervals
-    of `turn`.
-    """
+    """A histogram of all values since the start, and of the recent ones: those since the last `turn` but one."""
 
     __slots__ = ("_before", "_last", "all")
 

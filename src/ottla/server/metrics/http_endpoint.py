@@ -1,8 +1,9 @@
-"""HttpEndpoint: answers GET requests of a few paths on the node's own event loop, and holds up nobody.
+"""HttpEndpoint: answers GET requests of a few paths on the node's own event loop, without delaying Kafka's clients.
 
-It is the least of HTTP/1.1 that scrapers and health checks need: one request a connection, no body. The number of
-connections, the size of a request and the time of both together are bounded, and an answer is written only as fast as
-its reader reads. A web framework would take more memory and time to import than the broker.
+It implements the part of HTTP/1.1 that scrapers and health checks need: one request per connection, without a body. The
+number of connections, the size of a request, and the time from connecting to the end of the answer are bounded; an
+answer is written only as fast as its client reads. A web framework would need more memory and time to import than the
+broker itself.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class _Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self.task is not None:
-            return  # whatever follows the request is nothing that is served
+            return  # one request is served per connection; what follows it is ignored
         self._head += data
         is_whole = _END_OF_HEAD in self._head
         if is_whole or len(self._head) > limits.METRICS_REQUEST_BYTES_MAX:

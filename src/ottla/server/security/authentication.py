@@ -42,7 +42,7 @@ class Conversation(Protocol):
 
     @property
     def claimed(self) -> str:
-        """The user that the client says to be; empty if it has not said it, or nothing of a secret can be told."""
+        """The user that the client says it is; empty if it has not said so, or if the name may hold a secret."""
 
     def respond(self, message: bytes) -> bytes | Authenticated | Awaitable[bytes | Authenticated]:
         """Return the next challenge, or the end of the exchange; raise AuthenticationFailed."""

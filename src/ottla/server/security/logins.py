@@ -1,8 +1,9 @@
 """Logins: how often clients of each listener proved who they are, and how often they did not, by mechanism.
 
-Failures are in the log, each at level INFO, and as a line with their numbers from time to time, which many do not make
-longer.
-The audit log is told of each. A client that failed has no principal, only the name that it claimed: whoever reaches the
+Each failure is logged at level INFO. From time to time one warning has their number by listener and mechanism, however
+many there were. The audit log gets each login and each failure.
+
+A client that failed has no principal, only the name that it claimed: whoever reaches the
 listener can claim any name, so the name is bounded and made printable, and nothing is counted by it.
 """
 

@@ -1,9 +1,9 @@
-"""AuditWriter: writes what the audit log has to its sinks, each as it can.
+"""AuditWriter: writes the lines of the audit log to its sinks, to each by itself.
 
-Each sink has lines of its own that wait, at most `limits.AUDIT_EVENTS_MAX`, and a task that writes them: a sink that
-hangs holds up no other one. A sink that cannot be written yet, such as a topic before any broker has registered, does
-not lose the first lines: they wait. What a sink fails to write later is lost, because nobody knows which of it is
-written; the number of lost lines is written in their place.
+Each sink has its own queue of at most `limits.AUDIT_EVENTS_MAX` lines and a task that writes them, so a sink that hangs
+does not delay the others. The first lines for a sink that cannot be written yet, such as a topic before any broker has
+registered, wait in its queue. Lines that a sink fails to write later are lost, because nobody knows which of them were
+written; their number is written in their place.
 """
 
 from __future__ import annotations
