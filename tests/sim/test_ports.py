@@ -32,6 +32,8 @@ PORTS = {
     "server/loop/runtime.py": {"random"},  # the type of a port
     "server/fetch/fetch_sessions.py": {"random"},  # the type of its parameter
     "server/ports/sockets.py": {"socket"},
+    "server/ports/process_usage.py": {"os", "threading", "time"},  # CPU, memory and files of the process
+    "server/metrics/http_endpoint.py": {"socket"},  # a type: asyncio takes real sockets, and scrapers are real only
     "server/ports/system.py": {"os"},  # locks and limits of the real world
     "server/storage/directories.py": {"threading"},  # a lock: workers write checkpoints, too
     "server/ports/os_disk.py": {"os", "threading"},

@@ -17,7 +17,6 @@ import resource
 import socket
 import ssl
 from collections.abc import Iterator
-from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -34,10 +33,11 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen as uvicorn does, with bounds on TLS handshakes."""
         await self.lifespan.startup()
-        self.servers = [await self._listen(each) for each in sockets or ()]
+        # uvicorn only closes these, and waits until they are closed.
+        self.servers = [await self._listen(each) for each in sockets or ()]  # type: ignore[misc]
         self.started = True
 
-    async def _listen(self, listening: socket.socket) -> Any:
+    async def _listen(self, listening: socket.socket) -> asyncio.Server | TlsAcceptor:
         """Return what accepts the connections of a port, and can be closed."""
         config = self.config
 
