@@ -14,8 +14,11 @@ from ottla.model.errors import ErrorCode
 from ottla.model.settings.groups import GROUP_INITIAL_REBALANCE_DELAY_MS
 from ottla.model.settings.log import LOG_DIRS
 from ottla.model.settings.network import LISTENERS
+from ottla.security.protocol import SecurityProtocol
 from ottla.server.node import Node
 from ottla.server.ports.ports import system_ports
+from ottla.server.settings.configs import Configs
+from ottla.server.settings.listeners import listened, security_protocols
 from ottla.testing.clock import Clock, Pause
 from ottla.testing.faults import Fault, FaultScript
 from ottla.testing.loop_thread import LoopThread
@@ -32,8 +35,17 @@ class EmbeddedBroker:
     SIGSTOP; `registry` is a schema registry of this broker.
     """
 
-    def __init__(self, data_dir: Path | str, settings: Mapping[str, object] | None = None) -> None:
-        """Raises ValueError for an unknown setting: a test with a misspelt setting would test something else."""
+    def __init__(
+        self,
+        data_dir: Path | str,
+        settings: Mapping[str, object] | None = None,
+        security: Mapping[str, str] | None = None,
+    ) -> None:
+        """`security` is what clients of the first listener need if `settings` secure it (`security.protocol`, `sasl.*`,
+        `ssl.*`); the registry logs in with it.
+
+        Raises ValueError for an unknown setting: a test with a misspelt setting would test something else.
+        """
         strangers = unknown(settings or (), BROKER_SETTINGS)
         if strangers:
             name, nearest = strangers[0]
@@ -45,6 +57,7 @@ class EmbeddedBroker:
             GROUP_INITIAL_REBALANCE_DELAY_MS.name: "0",  # a test knows its members and need not wait for more
             **{name: str(value) for name, value in (settings or {}).items()},
         }
+        self._security = dict(security or {})
         self.node: Node | None = None
         self.clock = Clock()
         self._faults = FaultScript()
@@ -60,9 +73,15 @@ class EmbeddedBroker:
         return self._registry
 
     def _new_registry(self) -> Registry:
+        from ottla.registry.security.settings import STORE_PREFIX
         from ottla.testing.registry import Registry
 
-        return Registry(self.bootstrap)
+        settings = Configs(self.settings).broker
+        protocol = security_protocols(settings)[listened(settings)[0].name]
+        if protocol != SecurityProtocol.PLAINTEXT.name and not self._security:
+            raise ValueError(f"the first listener has {protocol}: security= says what its clients need")
+        own = {f"{STORE_PREFIX}{name}": text for name, text in self._security.items()}
+        return Registry(self.bootstrap, settings=own)
 
     @property
     def bootstrap(self) -> str:
@@ -73,8 +92,8 @@ class EmbeddedBroker:
 
     @property
     def security(self) -> Mapping[str, str]:
-        """The value for clients' `security`: none, because the listener is plaintext."""
-        return {}
+        """The value for `security` of Ottla's clients: what the broker was given; empty for a plaintext listener."""
+        return self._security
 
     def start(self) -> Self:
         self._thread.start()

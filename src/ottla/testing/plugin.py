@@ -8,7 +8,7 @@ No other module of Ottla is imported until a test asks for a broker, so the plug
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,13 +46,15 @@ def ottla_registry(ottla_broker: EmbeddedBroker) -> Registry:
 
 @pytest.fixture
 def ottla_broker_factory(tmp_path: Path) -> Iterator[Callable[..., EmbeddedBroker]]:
-    """Makes brokers with settings of your choice: `factory(**{"num.partitions": 4})`; all are stopped at the end."""
+    """Makes brokers with settings of your choice: `factory(**{"num.partitions": 4})`; all are stopped at the end. Their
+    registries log in with `security`, settings of clients, if the first listener demands it.
+    """
     from ottla.testing.broker import EmbeddedBroker
 
     started: list[EmbeddedBroker] = []
 
-    def make(**settings: object) -> EmbeddedBroker:
-        broker = EmbeddedBroker(tmp_path / f"ottla-{len(started)}", settings)
+    def make(security: Mapping[str, str] | None = None, **settings: object) -> EmbeddedBroker:
+        broker = EmbeddedBroker(tmp_path / f"ottla-{len(started)}", settings, security)
         started.append(broker)
         return broker.start()
 
