@@ -29,7 +29,7 @@ CHANGING_OPERATIONS = frozenset(
 
 
 class AuditKind(Enum):
-    """Which events the audit log has: the values of `ottla.audit.events`."""
+    """A kind of events: the values of `ottla.audit.events` say which ones the audit log has."""
 
     REFUSED = "refused"
     CHANGES = "changes"

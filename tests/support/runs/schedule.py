@@ -12,12 +12,16 @@ SPARK = "spark"
 SECONDS = {
     SPARK: 600,
     "tests/server/quorum/test_kafka_metadata.py": 75,
+    "tests/compat/test_client_security.py": 75,
+    "tests/client/producer/test_transaction_brokers.py": 70,
     "tests/compat/groups/test_share_clients.py": 65,
     "tests/client/consumer/test_consumer_groups.py": 65,
     "tests/client/test_failover.py": 65,
+    "tests/cli/test_bad_inputs.py": 65,
     "tests/compat/test_clients.py": 60,
     "tests/compat/test_mixed_cluster.py": 60,
     "tests/faults/test_rolling.py": 60,
+    "tests/compat/security/test_secure_mixed_cluster.py": 60,
     "tests/faults/test_chaos.py": 55,
     "tests/client/share/test_share_consumer.py": 50,
     "tests/compat/test_cluster_tools.py": 50,
@@ -25,6 +29,8 @@ SECONDS = {
     "tests/compat/transactions/test_exactly_once.py": 45,
     "tests/compat/groups/test_groups_clients.py": 45,
     "tests/cli/cluster/test_removal.py": 45,
+    "tests/server/api/guard/test_no_rights.py": 45,
+    "tests/compat/security/test_secure_clients.py": 45,
     "tests/sim/topics/test_topics.py": 40,
     "tests/log/compaction/test_kafka_compaction.py": 40,
     "tests/log/test_kafka_files.py": 40,
@@ -34,6 +40,7 @@ SECONDS = {
     "tests/cli/cluster/test_up.py": 40,
     "tests/server/coordinators/test_cluster_coordinators_failover.py": 40,
     "tests/registry/test_service_killed.py": 40,
+    "tests/columns/protobuf/test_encode.py": 40,
     "tests/sim/replicated/test_cluster_seeds.py": 35,
     "tests/sim/test_coordinated.py": 35,
     "tests/wire/test_java_crosscheck.py": 35,
@@ -49,6 +56,7 @@ SECONDS = {
     "tests/client/blocking/test_blocking.py": 30,
     "tests/server/quorum/test_three_nodes.py": 30,
     "tests/cli/nodes/test_nodes.py": 30,
+    "tests/stalls/test_guard.py": 30,
 }
 
 

@@ -17,7 +17,7 @@ from ottla.wire.messages.security.describe_client_quotas import DescribeClientQu
 
 
 class QuotaName(Enum):
-    """In place of the name of a user, client id or address."""
+    """A value that stands in place of the name of a user, client id or address."""
 
     DEFAULT = "default"  # all without a quota of their own
     ANY = "any"  # in a filter: whatever the name

@@ -38,7 +38,7 @@ Quotas: TypeAlias = Mapping[Entity, Mapping[str, float]]
 
 
 class RateOwner(NamedTuple):
-    """Whose rate is measured; an empty string stands for all users, or all client ids."""
+    """The clients that share one measured rate; an empty string stands for all users, or all client ids."""
 
     user: str
     client_id: str

@@ -1,4 +1,4 @@
-"""Who need not follow the topic policy: super users, if the setting says so."""
+"""The exemption from the topic policy: super users need not follow it, if the setting says so."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class TlsPipe:
     __slots__ = ("_begin", "_end", "_received", "encrypt_bytes", "incoming", "is_drained", "is_shared", "outgoing")
 
     def __init__(self, shared: TlsPipe | None = None) -> None:
-        """With `shared`, the pipe is for one connection of those that share that one (see `own`)."""
+        """`shared` is the pipe of the other connections, for a pipe that one connection has for itself (see `own`)."""
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._begin = self._end = 0  # of the bytes that OpenSSL does not have yet
         self.is_drained = False  # whether the socket had no more when bytes were received last

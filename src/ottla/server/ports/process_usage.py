@@ -18,7 +18,7 @@ _KIB = 1_024
 
 
 class ProcessUsage(NamedTuple):
-    """None where the system does not tell."""
+    """What the process uses now; values that the system does not tell are None."""
 
     cpu_s: float
     resident_bytes: int

@@ -18,7 +18,7 @@ _SETTLE_MS: Final = 100
 
 
 class QuotaUser(Protocol):
-    """Who applies quotas."""
+    """A part of the node that applies quotas."""
 
     def sorted(self, quotas: Quotas) -> Callable[[], None]:
         """Sort quotas, perhaps in a worker; return what applies them, on the loop."""

@@ -12,7 +12,7 @@ from ottla.server.security.verification_keys import VerificationKeys
 
 
 class TokenRules(NamedTuple):
-    """Which tokens are accepted; a token must have all of `scopes`."""
+    """What a token must have to be accepted: it meets the expectations and has all of `scopes`."""
 
     expectations: TokenExpectations
     scopes: frozenset[str] = frozenset()

@@ -22,7 +22,7 @@ ReadKeys: TypeAlias = Callable[[], tuple[VerificationKey, ...]]
 
 
 class ReadingPlace(NamedTuple):
-    """Where keys are read: `in_worker` runs a function in a thread, `spawn` begins a task."""
+    """What reading keys needs: `in_worker` runs a function in a thread, `spawn` begins a task."""
 
     in_worker: Callable[[ReadKeys], Awaitable[tuple[VerificationKey, ...]]]
     spawn: Callable[[Coroutine[object, None, None]], asyncio.Task[None]]

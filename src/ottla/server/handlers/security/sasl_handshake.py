@@ -15,6 +15,7 @@ from ottla.server.loop.later import Answer
 from ottla.server.security.authentication import Refused
 from ottla.wire.messages.security.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
+# After this version, the messages of the conversation come without a Kafka header.
 _VERSION_WITH_RAW_MESSAGES = 0
 
 

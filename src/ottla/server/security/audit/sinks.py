@@ -1,4 +1,4 @@
-"""Where the audit log is written, as the settings say: a file of bounded size, and the topic `__ottla_audit`."""
+"""The sinks of the audit log, as the settings choose them: a file of bounded size, and the topic `__ottla_audit`."""
 
 from __future__ import annotations
 

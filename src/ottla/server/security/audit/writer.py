@@ -25,7 +25,7 @@ class NotWritable(Exception):
 
 
 class AuditSink(Protocol):
-    """Where the audit log is written; `name` says so."""
+    """A place where the audit log is written; `name` is for messages."""
 
     @property
     def name(self) -> str: ...
