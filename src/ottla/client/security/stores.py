@@ -56,7 +56,7 @@ def reveal(secret: Secret | None, setting: str) -> str:
 
 
 def _pem_text(text: str) -> str:
-    """Return a PEM text with its lines apart: in a .properties file it is often one line, with blanks in their place."""
+    """Return a PEM text with its lines apart: in a .properties file it is often one line, with blanks for line ends."""
     if "\n" in text.strip() or "-----" not in text:
         return text
     lines: list[str] = []
