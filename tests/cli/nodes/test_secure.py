@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import re
 import ssl
@@ -12,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.helpers import create_ssl_context
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
@@ -108,6 +111,27 @@ def test_the_settings_that_were_printed_let_clients_in(local: LocalCluster, dire
     round_trip(directory, "t")
     assert {"t", "_schemas"} <= {each["topic"] for each in ottla(directory, "topic", "list", "--json").json}
     assert [each["user"] for each in ottla(directory, "user", "list", "--json").json] == ["admin", "node"]
+
+
+def test_what_was_printed_for_python_is_python(local: LocalCluster, directory: Path) -> None:
+    """As it is copied from the terminal: with the address, and with the place of the password and not itself."""
+    (line,) = (each for each in local.lines if each.startswith("Python "))
+    password = (directory / "secure" / "admin.password").read_text().strip()
+    assert password not in line
+    with eval(line.partition(" ")[2].strip(), {"Blocking": Blocking}) as client:
+        client.send("typed", b"from Python")
+        assert [record.value for record in client.read("typed")] == [b"from Python"]
+    told = " ".join(
+        each.strip() for each in local.lines if "=" in each and each.startswith(("aiokafka ", "          s"))
+    )
+    given = eval(f"dict({told.removeprefix('aiokafka').strip()})", {"create_ssl_context": create_ssl_context})
+    given["sasl_plain_password"] = password
+
+    async def written() -> int:
+        async with AIOKafkaProducer(bootstrap_servers=local.bootstrap, **given) as producer:
+            return int((await producer.send_and_wait("typed", b"from aiokafka")).offset)
+
+    assert asyncio.run(written()) == 1
 
 
 def test_the_registry_takes_the_same_users(local: LocalCluster, directory: Path) -> None:

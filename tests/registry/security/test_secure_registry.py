@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,12 +21,15 @@ from ottla.client.admin import Admin
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.client.registry import RegistryError, RegistryOptions, SchemaRegistry
 from ottla.registry.leader import ElectionOptions
+from ottla.registry.security.caller import Caller
+from ottla.registry.security.forward_seal import CALLER_HEADER, ForwardSeal, SealedRequest
 from ottla.registry.security.settings import registry_settings
 from ottla.registry.service import Service, ServiceOptions
 from ottla.registry.store import StoreOptions
 from ottla.schemas.schema import SchemaSource
 from ottla.security.acl_entry import AclEntry, AclFilter
 from ottla.security.acls import CLUSTER_NAME, AclOperation, AclPermission, AclResourceType, PatternType
+from ottla.security.principal import Principal
 from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.registry import Registry
 
@@ -295,6 +300,23 @@ def test_without_a_secret_instances_do_not_trust_each_other(make: Make) -> None:
     for headers in [(ADMIN,), (), (("X-Forward-Caller", "x"),), (ADMIN, ("X-Forward-Caller", "x"))]:
         forwarded = register(leader.url, "s", ("X-Forward", "true"), *headers, schema=record("R", "g"))
         assert (forwarded.status, forwarded.code) == (403, 40301)
+
+
+def test_with_a_secret_only_signed_requests_count_as_forwarded(make: Make) -> None:
+    """Whoever reaches the leader may say that it forwards for admin, also beside a login of its own."""
+    leader = make(inter_instance_secret=SECRET)
+    assert register(leader.url, "s", ADMIN).status == 200
+    told, body = ("X-Forward", "true"), record("R", "g")
+    by_stranger = ForwardSeal("not the secret of the instances", lambda: time.time_ns() // 1_000_000)
+    sent = SealedRequest(leader.url, "POST", "/subjects/s/versions", json.dumps({"schema": body}).encode())
+    signed = by_stranger.headers(sent, Caller(Principal.user("admin"), "127.0.0.1"))
+    caller = (CALLER_HEADER, signed[CALLER_HEADER])
+    for headers in ((told,), (told, ADMIN), (told, caller), (told, caller, ADMIN), (told, *signed.items())):
+        refused = register(leader.url, "s", *headers, schema=body)
+        assert (refused.status, refused.code) == (403, 40301), headers
+    by_instance = ForwardSeal(SECRET, lambda: time.time_ns() // 1_000_000)
+    accepted = by_instance.headers(sent, Caller(Principal.user("admin"), "127.0.0.1"))
+    assert register(leader.url, "s", told, *accepted.items(), schema=body).status == 200
 
 
 def test_clients_of_confluent_and_ours_authenticate(make: Make) -> None:

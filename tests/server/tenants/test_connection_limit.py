@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import ssl
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.server.security.secured import Certificates, plain_jaas
-from tests.support.requests.raw import RawConnection
+from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import until
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.model.errors import ErrorCode
 from ottla.model.tenancy.tenants import TenantLimits
 from ottla.testing.broker import EmbeddedBroker
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 from ottla.wire.messages.security.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.security.sasl_handshake import SaslHandshakeRequest
 
 PASSWORDS = {"admin": "a", "acme.one": "b", "acme.two": "c", "globex.one": "d"}
+HELLO = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 ADMIN = {
     "security.protocol": "SASL_PLAINTEXT",
     "sasl.mechanism": "PLAIN",
@@ -104,3 +107,40 @@ def test_a_certificate_does_not_stand_for_the_user_of_sasl(tmp_path: Path) -> No
         with RawConnection(broker.bootstrap, tls=tls) as first, RawConnection(broker.bootstrap, tls=tls) as second:
             assert log_in(first, "acme.one").error_code == 0
             assert log_in(second, "acme.two").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def test_one_certificate_too_many_is_closed(tmp_path: Path) -> None:
+    """There is no answer in which the reason could be."""
+    certificates = Certificates.make(tmp_path / "certificates")
+    settings = {
+        "listeners": "SSL://127.0.0.1:0",
+        "security.inter.broker.protocol": "SSL",
+        "ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^CN=([^,]*).*$/$1/,DEFAULT",
+    }
+    admin = {"security.protocol": "SSL"} | certificates.ours("admin")
+    alice = ssl.create_default_context(cafile=str(certificates.trusted))
+    alice.load_cert_chain(certificates.authority.client("acme.one").write(tmp_path, "acme.one"))
+    with EmbeddedBroker(tmp_path / "data", settings | certificates.node()) as broker:
+        with Blocking(broker.bootstrap, security=admin) as client:
+            client.admin.tenants.create("acme", TenantLimits(-1, -1, 1))
+
+        def is_served(connection: RawConnection) -> bool:
+            try:
+                connection.call(HELLO, 3)
+            except (Closed, OSError):
+                return False
+            return True
+
+        with RawConnection(broker.bootstrap, tls=alice) as first:
+            assert is_served(first)
+            with RawConnection(broker.bootstrap, tls=alice) as second:
+                assert not is_served(second)
+            with RawConnection(broker.bootstrap, tls=certificates.context) as neighbour:
+                assert is_served(neighbour) and is_served(first)
+
+        def fits() -> bool:
+            with RawConnection(broker.bootstrap, tls=alice) as again:
+                return is_served(again)
+
+        until(fits)

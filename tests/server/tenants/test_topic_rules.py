@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import confluent_kafka
 import pytest
+from tests.support.waiting import WAIT_S
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.model.errors import ApiError, ErrorCode
@@ -96,3 +98,23 @@ def test_the_partitions_of_a_tenant(ottla_broker: EmbeddedBroker) -> None:
         topics.add_partitions("acme.b", 5)
         client.admin.tenants.set_limits("acme", TenantLimits(-1, -1, -1))
         topics.create("acme.c", partitions=50)
+
+
+def test_topics_that_are_made_for_whoever_asks_follow_the_rules(
+    ottla_broker_factory: Callable[..., EmbeddedBroker], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The broker makes them, and a broker is a super user: but not here. Nor has a tenant more of them."""
+    rules = {f"{POLICY}name.pattern": "[a-z.]+", f"{POLICY}super.users.exempt": "true"}
+    broker = ottla_broker_factory(**{"super.users": "User:ANONYMOUS", "num.partitions": 2, **rules})
+    told: list[confluent_kafka.KafkaError | None] = []
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "message.timeout.ms": 5_000})
+    with Blocking(broker.bootstrap) as client:
+        client.admin.tenants.create("acme", TenantLimits(-1, 3, -1))
+        for name in ("good", "Bad", "acme.one", "acme.two"):
+            producer.produce(name, b"x", callback=lambda error, _: told.append(error))
+        assert producer.flush(WAIT_S) == 0 and len(told) == 4
+        assert sum(error is None for error in told) == 2
+        made = client.admin.topics.names()
+        assert "good" in made and "Bad" not in made
+        assert len([name for name in made if name.startswith("acme.")]) == 1
+    assert "Bad does not match [a-z.]+" in caplog.text and "Tenant acme would have 4 partitions" in caplog.text
