@@ -5,9 +5,11 @@ who is refused: tests/compat/test_oauth.py.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.cli.conftest import invoke
 from tests.compat.conftest import Names
 from tests.compat.security.round_trips import (
     CLIENTS,
@@ -97,3 +99,15 @@ def test_writes_and_reads(
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_our_client(protocol: str, realm: Realm, new_name: Names) -> None:
     our_round_trip(realm.places[protocol], realm.create(new_name("bearer")), realm.security(protocol).java())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_commands(protocol: str, realm: Realm, new_name: Names, tmp_path: Path) -> None:
+    """`ottla` with the file of properties that Kafka's tools take; it does not show the client's secret."""
+    security, topic = realm.security(protocol), realm.create(new_name("bearer"))
+    path = security.command_config(tmp_path / "client.properties")
+    path.write_text(f"{path.read_text()}bootstrap.servers={realm.places[protocol]}\n")
+    for words, told in ((("produce", topic, "a value"), ""), (("consume", topic, "-n", "1"), "a value")):
+        done = invoke("--command-config", str(path), *words)
+        assert done.code == 0 and told in done.out, done.err
+        assert security.password not in done.out + done.err
