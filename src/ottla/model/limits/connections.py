@@ -53,7 +53,8 @@ TLS_UNSENT_BYTES_MAX = TLS_ENCRYPT_BYTES + 16 * KIB
 TLS_HANDSHAKES_MAX = 256
 # The same for one address, so that one client does not hold all of them.
 TLS_HANDSHAKES_PER_ADDRESS_MAX = 64
-# An address with more of them loses one to another address at once when there are too many.
+# An address with more of them loses one to another address at once when there are too many; the same number holds for
+# clients of SASL listeners that have not authenticated yet.
 TLS_HANDSHAKES_PER_ADDRESS_FAIR = 16
 # A handshake whose client kept the node waiting for longer loses its place to any other one: some round trips.
 TLS_HANDSHAKE_PATIENCE_S = 1.0
