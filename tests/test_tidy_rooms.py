@@ -52,7 +52,7 @@ OPEN = {
     "coordinators": ("on_demand all_coordinators", ""),
     "net": ("listener", "connection_limits request_in_frame"),
     "handlers": ("", ""),
-    "metrics": ("node_metrics", ""),
+    "metrics": ("node_metrics", "sources"),
 }
 # These rooms are kits, whose modules are all for others: the event loop's, and what handlers share.
 KITS = {"loop", "api"}

@@ -11,12 +11,14 @@ from tests.log.logs import (
 )
 
 from ottla.log.config import LogConfig
+from ottla.log.log import Origin
 from ottla.log.lookup import TimeOffset
 from ottla.model import limits
 from ottla.model.limits import SCAN_READ_BYTES
 from ottla.records.batch import HEADER_BYTES, read_header
 from ottla.records.build import assemble, build_batch
 from ottla.records.compress import Codec
+from ottla.records.control import EndTxnMarker, end_txn_batch
 from ottla.records.record import Record
 from ottla.sim.world.disk import SimFile
 
@@ -145,3 +147,30 @@ def test_a_search_holds_nothing_between_two_batches() -> None:
         at_rest.append(search.at_rest)
     assert at_rest.count(True) == 3 and not at_rest[0]
     assert search.found is None
+
+
+def test_when_the_first_record_from_an_offset_on_was_written() -> None:
+    """To within its batch; markers and what compaction has emptied are no records."""
+    log = open_log(config=LogConfig(segment_bytes=600, index_interval_bytes=100))
+    for number in range(20):
+        append(log, batch(5, timestamp=NOW_MS + 100 * number, step_ms=10))
+    assert [log.written_ms(offset, 100) for offset in (0, 4, 5, 99)] == [
+        NOW_MS,
+        NOW_MS,
+        NOW_MS + 100,
+        NOW_MS + 1_900,
+    ]
+    assert log.written_ms(100, 100) is None
+    assert log.written_ms(95, 95) is None, "not readable yet"
+    marker = EndTxnMarker(commit=True, coordinator_epoch=1)
+    made = end_txn_batch(marker, producer_id=7, producer_epoch=0, timestamp=NOW_MS + 5_000)
+    log.append(made, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    assert log.written_ms(100, 101) is None
+    append(log, batch(1, timestamp=NOW_MS + 6_000))
+    assert log.written_ms(100, 102) == NOW_MS + 6_000
+
+
+def test_when_a_record_was_written_of_which_the_broker_knows_the_time() -> None:
+    log = open_log(config=LogConfig(log_append_time=True))
+    append(log, batch(10, timestamp=1), now_ms=5_000)
+    assert log.written_ms(3, 10) == 5_000

@@ -43,6 +43,8 @@ OWN_FIELDS = {
     ("DescribeLogDirsResponse", "produced_byte_rate"),
     ("DescribeLogDirsResponse", "consumed_byte_rate"),
     ("DescribeLogDirsResponse", "results.topics.partitions.sent_bytes"),
+    ("ListOffsetsRequest", "topics.partitions.unread_from"),
+    ("ListOffsetsResponse", "topics.partitions.record_times_ms"),
 }
 
 

@@ -147,6 +147,10 @@ class Log(LogState):
             return lookup.largest(self.segments, self.log_start_offset)
         return lookup.TimeSearch(self.segments, timestamp, self.log_start_offset)
 
+    def written_ms(self, offset: int, end_offset: int) -> int | None:
+        """Return the timestamp of the batch with the first record from `offset` on, below `end_offset`."""
+        return lookup.written_ms(lambda from_: self.read(from_, 1, max_offset=end_offset).slice, offset)
+
     def epoch_end(self, leader_epoch: LeaderEpoch, max_offset: int | None = None) -> tuple[LeaderEpoch, int]:
         return self.epochs.end_offset(leader_epoch, self.next_offset if max_offset is None else max_offset)
 

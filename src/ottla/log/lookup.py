@@ -12,10 +12,10 @@ the timestamp, so a reader that starts there misses nothing; the first records m
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
-from ottla.log.files.disk import File
+from ottla.log.files.disk import File, FileSlice
 from ottla.log.files.scan import ScannedBatch, scan
 from ottla.log.files.segment import Segment
 from ottla.log.look import unpacked_bytes_max
@@ -23,7 +23,7 @@ from ottla.log.steps import Steps
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import LeaderEpoch
-from ottla.records.batch import BatchHeader
+from ottla.records.batch import HEADER_BYTES, BatchHeader, read_header
 from ottla.records.record import frames, payload
 
 
@@ -112,6 +112,31 @@ class TimeSearch(Steps):
         if header.last_offset >= self._start_offset:
             first = max(header.base_offset, self._start_offset)
             self.found = TimeOffset(first, header.max_timestamp, header.leader_epoch)
+
+
+Read: TypeAlias = Callable[[int], FileSlice | None]
+
+
+def written_ms(read: Read, offset: int) -> int | None:
+    """Return the timestamp of the batch with the first record from `offset` on, NO_TIMESTAMP if it has none; None if
+    there is no record.
+
+    `read` returns a slice that begins with the batch that holds an offset. Only headers are read, so the time is that
+    of the batch's first record, even if `offset` is that of a later one. Markers and batches that compaction has
+    emptied are passed over, a bounded number of them.
+    """
+    for _ in range(limits.BATCHES_PASSED_OVER_MAX):
+        found = read(offset)
+        data = b"" if found is None else found.file.read(found.position, HEADER_BYTES)
+        if len(data) < HEADER_BYTES:
+            return None
+        header = read_header(data, 0)
+        if header.count and not header.is_control:
+            # The base timestamp may be something else: compaction's, or the producer's where the broker's counts.
+            other = header.has_delete_horizon or header.is_log_append_time
+            return header.max_timestamp if other else header.base_timestamp
+        offset = header.next_offset
+    return None
 
 
 def _unpacked(file: File, batch: ScannedBatch, limit_bytes: int) -> bytes | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ottla.log.files.disk import FileSlice, StorageError
+from ottla.log.files.disk import FileSlice, StorageError, in_a_hurry
 from ottla.log.log import Log
 from ottla.log.lookup import TimeOffset, TimeSearch
 from ottla.model.errors import ApiError, ErrorCode
@@ -177,6 +177,16 @@ class Readable:
         if found is None:
             self._check_offsets_known(isolation)
         return found
+
+    def unread_since(self, offset: int) -> int | None:
+        """Return when the first record at or above `offset` was written, to within its batch; None if there is none
+        that consumers can read. Raises Cold, StorageError.
+        """
+        start = max(offset, self.log.log_start_offset)
+        if start >= self.high_watermark:
+            return None
+        with in_a_hurry(self.log.directory):
+            return self.log.written_ms(start, self.high_watermark)
 
     def _limit(self, isolation: int) -> int:
         if isolation == TO_THE_END:

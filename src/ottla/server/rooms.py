@@ -191,23 +191,25 @@ class Rooms:
         if place is None:
             return None
         from ottla.server.metrics.node_metrics import NodeMetrics  # a node without an endpoint never needs it
+        from ottla.server.metrics.sources import MetricSources
 
-        return NodeMetrics(
-            place,
-            self.runtime,
-            self.configs,
-            stalls,
-            is_open,
+        sources = MetricSources(
+            runtime=self.runtime,
+            configs=self.configs,
+            stalls=stalls,
+            security=self.security,
             storage=self.storage,
             member=self.member,
+            peer_requests=self.peer_requests,
             coordinators=self.coordinators,
             connections=self.connections,
-            logins=self.security.logins,
             quotas=self.quotas,
             listeners=[address.name for address in listened(self.configs.broker)],
+            is_open=is_open,
             is_broker=self.replication is not None,
             is_controller="controller" in self.configs.broker[PROCESS_ROLES],
         )
+        return NodeMetrics(place, sources)
 
     def _coordinators(self) -> AllCoordinators:
         from ottla.server.coordination.runtime import CoordinatorRuntime

@@ -19,6 +19,8 @@ LOOKED_INTO_RECORDS_MAX = 250_000
 # LOOKED_AT_ONCE_RECORDS). If headers are right, most searches look into one batch only.
 SEARCHED_RECORDS_MAX = 1_000_000
 SEARCHED_BYTES_MAX = 128 * MIB
+# Markers and emptied batches that are passed over to find the next record, when only its time is asked for.
+BATCHES_PASSED_OVER_MAX = 32
 # Records that a worker looks at between two pauses (some 2 ms), and records whose payloads it checks between two
 # pauses.
 LOOKED_AT_ONCE_RECORDS = 1_000

@@ -20,6 +20,18 @@ METRICS_SAMPLES_MAX = 50_000
 METRICS_TOPICS = 100
 # Partitions, connections, groups or transactions that a scrape looks at in one turn of the event loop.
 METRICS_PER_SLICE = 500
+# Groups that the metrics tell one by one (default of ottla.metrics.groups.max); the others are added up. Of these, so
+# many partitions have samples of their own, those with most lag.
+METRICS_GROUPS = 100
+METRICS_GROUP_PARTITIONS = 5_000
+# How often the lag of groups is looked at, as long as somebody asked for metrics within the last minutes.
+LAG_INTERVAL_MS = 5_000
+LAG_WANTED_MS = 120_000
+# Partitions of groups that one look takes in; the lag of others is not told.
+LAG_PARTITIONS_MAX = 100_000
+# Partitions in one question to another leader, and offsets of one partition whose times are asked for.
+LAG_PARTITIONS_PER_QUESTION = 1_000
+UNREAD_OFFSETS_MAX = 100
 # Connections to the metrics endpoint; more are closed at once. A request of more bytes is refused, and whoever has not
 # sent it, or not read the answer, after this time is disconnected.
 METRICS_CONNECTIONS_MAX = 32

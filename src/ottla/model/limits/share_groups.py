@@ -18,6 +18,8 @@ DEAD_LETTERS_PER_BATCH_BYTES = 8 * MIB
 # Bytes that the provenance headers add to a dead letter at most: topic and group have bounded names, the rest are
 # numbers.
 DEAD_LETTER_PROVENANCE_BYTES = 64 * KIB
+# Share groups whose deliveries a node counts.
+SHARE_GROUPS_COUNTED_MAX = 10_000
 # Batches of dead letters that wait for another node, the leader of their partition.
 DEAD_LETTER_BATCHES_WAITING_MAX = 64
 # Characters of a member id that a member of a share group chooses: room for a UUID as Java prints it; Kafka's bound.

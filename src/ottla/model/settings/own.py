@@ -1,6 +1,6 @@
 """Ottla's own. Settings that Kafka does not have; all names begin with `ottla.`, so that none of Kafka's can clash."""
 
-from ottla.model.limits import METRICS_TOPICS, OPEN_FILES_MAX, STALL_MS, WORKER_THREADS_MAX
+from ottla.model.limits import METRICS_GROUPS, METRICS_TOPICS, OPEN_FILES_MAX, STALL_MS, WORKER_THREADS_MAX
 from ottla.model.section import CLUSTER_WIDE, HIGH, Section
 from ottla.model.validators import Items, at_least, between
 
@@ -33,6 +33,22 @@ OTTLA_FSYNC_BEFORE_ACK = own.boolean(
 OTTLA_METRICS_LISTENER = own.optional_text(
     "ottla.metrics.listener",
     "Address on loopback for `/metrics`, `/healthz`, `/readyz`, HOST:PORT; without it nothing is measured.",
+)
+OTTLA_METRICS_GROUPS_MAX = own.int32(
+    "ottla.metrics.groups.max",
+    METRICS_GROUPS,
+    "Groups that metrics tell one by one, those with most lag; all others are added up.",
+    valid=at_least(0),
+)
+OTTLA_METRICS_GROUPS_INCLUDE = own.items(
+    "ottla.metrics.groups.include",
+    ("*",),
+    "Groups that metrics may tell one by one, by patterns of their names, in which `*` stands for anything.",
+)
+OTTLA_METRICS_GROUPS_EXCLUDE = own.items(
+    "ottla.metrics.groups.exclude",
+    (),
+    "Groups that metrics never tell one by one, by patterns of their names.",
 )
 OTTLA_METRICS_TOPICS_MAX = own.int32(
     "ottla.metrics.topics.max",

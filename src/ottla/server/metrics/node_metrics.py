@@ -10,36 +10,31 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
 from ottla.model import limits
 from ottla.observe.metrics.catalogue import process as told
 from ottla.observe.metrics.exposition import CONTENT_TYPE, Exposition
 from ottla.server.api.request_counts import RequestCounts
-from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
-from ottla.server.loop.runtime import Runtime
-from ottla.server.loop.stalls import Stalls
 from ottla.server.metrics.changes import ChangeCounts
 from ottla.server.metrics.collector import Collector
 from ottla.server.metrics.connections import ConnectionsCollector
 from ottla.server.metrics.coordinators import CoordinatorsCollector
 from ottla.server.metrics.health import Health
 from ottla.server.metrics.http_endpoint import HttpAnswer, HttpEndpoint
+from ottla.server.metrics.lag.figures import group_names
+from ottla.server.metrics.lag.lags import GroupLags
+from ottla.server.metrics.lag.unread import UnreadRecords
 from ottla.server.metrics.loop_watch import LoopWatch
 from ottla.server.metrics.partitions import PartitionsCollector
 from ottla.server.metrics.process import tell_build, tell_process
 from ottla.server.metrics.quorum import QuorumCollector
 from ottla.server.metrics.requests import RequestsCollector
+from ottla.server.metrics.share_groups import ShareGroupsCollector
+from ottla.server.metrics.sources import MetricSources
 from ottla.server.metrics.topics import TopicsCollector
-from ottla.server.net.connection_limits import ConnectionLimits
 from ottla.server.ports.process_usage import process_usage, thread_cpu
 from ottla.server.ports.sockets import Net
-from ottla.server.quorum.quorum_member import QuorumMember
-from ottla.server.quotas.client_quotas import ClientQuotas
-from ottla.server.security.logins import Logins
-from ottla.server.settings.configs import Configs
-from ottla.server.storage.storage import Storage
 
 _JSON = "application/json"
 
@@ -47,45 +42,33 @@ _JSON = "application/json"
 class NodeMetrics:
     """`requests` counts what the node's listeners serve; `health` tells whether it is ready."""
 
-    def __init__(
-        self,
-        place: tuple[str, int],
-        runtime: Runtime,
-        configs: Configs,
-        stalls: Stalls,
-        is_open: Callable[[], bool],
-        *,
-        storage: Storage,
-        member: QuorumMember,
-        coordinators: CoordinatorsOnDemand,
-        connections: ConnectionLimits,
-        logins: Logins,
-        quotas: ClientQuotas,
-        listeners: Sequence[str],
-        is_broker: bool,
-        is_controller: bool,
-    ) -> None:
-        """`is_open` returns whether all listeners of the node accept connections."""
+    def __init__(self, place: tuple[str, int], of: MetricSources) -> None:
+        runtime, settings, metadata = of.runtime, of.configs.broker, of.member.metadata
         self.requests = RequestCounts()
-        self.health = Health(storage, member.metadata, is_open, is_broker=is_broker)
+        self.health = Health(of.storage, metadata, of.is_open, is_broker=of.is_broker)
         self._place = place
         self._runtime = runtime
-        self._metadata = member.metadata
+        self._metadata = metadata
         self._begun_s = runtime.clock_s()
         self._scrapes = 0
         self._scrape: asyncio.Future[Exposition] | None = None  # the one that is under way
         self._endpoint: HttpEndpoint | None = None
-        self._changes = ChangeCounts(member.metadata)
-        self._loop_watch = LoopWatch(runtime, stalls, thread_cpu())
-        self._requests = RequestsCollector(self.requests, quotas)
+        self._changes = ChangeCounts(metadata)
+        self._loop_watch = LoopWatch(runtime, of.stalls, thread_cpu())
+        self._requests = RequestsCollector(self.requests, of.quotas)
+        groups = group_names(settings)
+        unread = UnreadRecords(runtime, of.storage, metadata, of.peer_requests)
+        self.lags = GroupLags(runtime, of.coordinators, metadata, unread, groups)
         self._collectors: tuple[Collector, ...] = (
             self._changes.collect,
-            PartitionsCollector(storage, member.metadata, is_controller=is_controller).collect,
-            QuorumCollector(member).collect,
+            PartitionsCollector(of.storage, metadata, is_controller=of.is_controller).collect,
+            QuorumCollector(of.member).collect,
             self._requests.collect,
-            TopicsCollector(storage.partitions, configs.broker).collect,
-            ConnectionsCollector(connections, logins, listeners).collect,
-            CoordinatorsCollector(coordinators, runtime.now_ms).collect,
+            TopicsCollector(of.storage.partitions, settings).collect,
+            ConnectionsCollector(of.connections, of.security.logins, of.listeners).collect,
+            CoordinatorsCollector(of.coordinators, runtime.now_ms).collect,
+            self.lags.collect,
+            ShareGroupsCollector(of.coordinators, groups).collect,
             self._loop_watch.collect,
         )
 
@@ -101,6 +84,7 @@ class NodeMetrics:
 
     async def close(self) -> None:
         self._loop_watch.close()
+        self.lags.close()
         self._changes.close()
         if self._endpoint is not None:
             await self._endpoint.close()

@@ -9,6 +9,7 @@ from ottla.machine.kit import ClockSteps
 from ottla.model.errors import ApiError
 from ottla.replica.partition import Partition
 from ottla.server.loop.runtime import Runtime
+from ottla.server.shares.delivery_counts import DeliveryCounts
 from ottla.server.shares.share_rules import GroupRules, ShareRules
 from ottla.shares.partition.partition import SharePartition
 from ottla.shares.partition.terms import Rules, Transition
@@ -27,6 +28,7 @@ class LivePartition:
         id: SharePartitionId,
         partition: Partition,
         rules: ShareRules,
+        deliveries: DeliveryCounts,
         runtime: Runtime,
         *,
         expired: Callable[[LivePartition, Transition], object],
@@ -40,6 +42,7 @@ class LivePartition:
         self.state: SharePartition | None = None
         self.error: ApiError | None = None
         self.state_epoch = 0
+        self.deliveries = deliveries
         self._rules = rules
         self._runtime = runtime
         self._expired = expired

@@ -18,6 +18,7 @@ from ottla.server.loop.later import Later, settled
 from ottla.server.loop.runtime import Runtime
 from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.settings.configs import Configs
+from ottla.server.shares.delivery_counts import GroupDeliveries
 from ottla.server.shares.live_partition import LivePartition
 from ottla.server.shares.share_rules import ShareRules, first_offset
 from ottla.server.shares.share_states import ShareStates
@@ -56,12 +57,17 @@ class SharePartitions:
         self._states = states
         self._changes = StoredChanges(runtime, states, dead_letters, outdated=self.drop, changed=self._notify)
         self._live: dict[SharePartitionId, LivePartition] = {}
+        self.deliveries = GroupDeliveries()
 
     def look_soon(self, live: LivePartition) -> None:
         """Try the waiting fetches again in the next turn, because there is more to skip than one fetch should."""
         self._notify_soon(live)
 
     # --- finding and loading
+
+    def live(self) -> tuple[LivePartition, ...]:
+        """Return the live partitions of all groups."""
+        return tuple(self._live.values())
 
     def led(self, id: SharePartitionId) -> Partition:
         """Return the partition if this node leads it; raise the errors of finding it, or NOT_LEADER_OR_FOLLOWER."""
@@ -78,7 +84,13 @@ class SharePartitions:
         if live is not None:
             self.drop(live, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         live = self._live[id] = LivePartition(
-            id, partition, self.rules, self._runtime, expired=self._commit_or_retry, changed=self._notify
+            id,
+            partition,
+            self.rules,
+            self.deliveries.of(id.group_id),
+            self._runtime,
+            expired=self._commit_or_retry,
+            changed=self._notify,
         )
         command = ReadState(*id, leader_epoch=live.leader_epoch)
         self._states.submit(command).then(partial(self._loaded, live), partial(self._lost, live))

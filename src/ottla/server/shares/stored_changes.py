@@ -124,6 +124,7 @@ class StoredChanges:
             return
         assert live.state is not None, "it had something to change"
         live.state.settle(pending.change.token)
+        live.deliveries.was_stored(pending.change)
         self._settled(live)
         pending.outcome.set(None)
 

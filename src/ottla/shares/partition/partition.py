@@ -104,6 +104,11 @@ class SharePartition:
         """How many more records may be in flight."""
         return self.rules.locks_max - (self.open - self.delayed)
 
+    @property
+    def acquired(self) -> int:
+        """How many records members hold."""
+        return sum(item.size for item in self.ranges if item.state is RecordState.ACQUIRED)
+
     def can_acquire(self, now_ms: int) -> bool:
         """Whether records may be acquired if there are any: released ones, or new ones if there is room."""
         return self.room > 0 or self.next_offset(now_ms) < self.end_offset

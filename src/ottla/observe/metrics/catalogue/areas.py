@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ottla.observe.metrics.catalogue.connections import connections
 from ottla.observe.metrics.catalogue.coordinators import coordinators
+from ottla.observe.metrics.catalogue.lag import lag
 from ottla.observe.metrics.catalogue.loop import loop
 from ottla.observe.metrics.catalogue.partitions import replica_manager
 from ottla.observe.metrics.catalogue.process import process
@@ -12,7 +13,7 @@ from ottla.observe.metrics.catalogue.requests import requests
 from ottla.observe.metrics.catalogue.topics import topics
 from ottla.observe.metrics.declaration import Metric
 
-AREAS = (replica_manager, quorum, requests, topics, loop, connections, coordinators, process)
+AREAS = (replica_manager, quorum, requests, topics, loop, connections, coordinators, lag, process)
 
 
 def metrics() -> Iterator[Metric]:

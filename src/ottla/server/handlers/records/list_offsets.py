@@ -3,6 +3,8 @@
 v2 isolation level    v4 leader epochs    v7 max timestamp (-3)    v8 earliest local (-4)    v9 latest tiered (-5)
 v10 a timeout for remote look-ups    v11 earliest pending upload (-6)
 
+Other nodes ask for the times of unread records, too (`unread_from`), from which they compute the lag of groups.
+
 A search for a record by its timestamp may have to decompress a batch. A worker does that
 (`server/storage/time_searches.py`), and the connection waits for it; when the client disconnects, the search ends. The
 connection also waits if an index has to be read from the disk first (`server/storage/cold_reads.py`).
@@ -41,6 +43,7 @@ _SPECIAL_SINCE = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 # Older clients do not know OFFSET_NOT_AVAILABLE; LEADER_NOT_AVAILABLE makes them retry as well.
 _FIRST_VERSION_WITH_NOT_AVAILABLE = 5
 _CONSUMER = -1
+_NO_RECORD = -2
 _DEBUGGER = -2  # may read from any replica
 
 
@@ -134,15 +137,13 @@ def _look_up(
                 only_leader=request.replica_id != _DEBUGGER,
                 search=search,
             )
+        times = [partition.unread_since(offset) for offset in ask.unread_from[: limits.UNREAD_OFFSETS_MAX]]
     except StorageError as error:
         context.storage.partitions.storage_failed(partition, error)
         raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-    if found is None:
-        return PartitionAnswer(partition_index=ask.partition_index, error_code=0)
-    return PartitionAnswer(
-        partition_index=ask.partition_index,
-        error_code=0,
-        timestamp=found.timestamp,
-        offset=found.offset,
-        leader_epoch=found.leader_epoch,
-    )
+    answer = PartitionAnswer(partition_index=ask.partition_index, error_code=0)
+    if found is not None:
+        answer.offset, answer.timestamp, answer.leader_epoch = found
+    if ask.unread_from:
+        answer.record_times_ms = [_NO_RECORD if time_ms is None else time_ms for time_ms in times]
+    return answer

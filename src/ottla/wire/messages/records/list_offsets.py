@@ -11,6 +11,10 @@ v8   timestamp -4: first offset kept locally (KIP-405)
 v9   timestamp -5: last tiered offset (KIP-1005)
 v10  the wait may be bounded (KIP-1075); request + timeout_ms
 v11  timestamp -6: first offset still to be uploaded (KIP-1023)
+
+Ottla's own are tags that Kafka skips, answered only if the request asks for them: `unread_from` asks for the times at
+which the first records at or after these offsets were written (`record_times_ms`, in the same order; -1: no time,
+-2: no record).
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ class ListOffsetsRequest(Request["ListOffsetsResponse"], key=2, versions="1-11",
             partition_index: Int32
             current_leader_epoch: LeaderEpoch = on("4+", NO_LEADER_EPOCH)
             timestamp: Int64
+            unread_from: list[Int64] = on("6+", [], tag=10_000)
 
         partitions: list[Partition]
 
@@ -49,6 +54,7 @@ class ListOffsetsResponse(Response, key=2, versions="1-11", flexible="6+"):
             timestamp: Int64 = -1
             offset: Int64 = -1
             leader_epoch: LeaderEpoch = on("4+", NO_LEADER_EPOCH)
+            record_times_ms: list[Int64] = on("6+", [], tag=10_000)
 
         partitions: list[PartitionResponse]
 
