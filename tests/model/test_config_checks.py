@@ -4,7 +4,6 @@ import pytest
 
 from ottla.model.config_checks import (
     check_broker_change,
-    check_client_metrics_config,
     check_group_config,
     check_topic_config,
 )
@@ -129,38 +128,6 @@ def test_a_session_must_outlive_its_heartbeats() -> None:
     with pytest.raises(ApiError, match=r"consumer.session.timeout.ms must be greater than consumer.heartbeat.interval"):
         check_group_config(node, {"consumer.session.timeout.ms": "100"})
     check_group_config(NODE, {"consumer.session.timeout.ms": "50000"})
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "code", "message"),
-    [
-        ("", {}, ErrorCode.INVALID_REQUEST, "Subscription name can't be empty"),
-        ("cm", {"nope": "1"}, ErrorCode.INVALID_REQUEST, "Unknown client metrics configuration: nope"),
-        (
-            "cm",
-            {"interval.ms": "5"},
-            ErrorCode.INVALID_REQUEST,
-            "Invalid value 5 for interval.ms, interval must be between 100 and 3600000 (1 hour)",
-        ),
-        (
-            "cm",
-            {"interval.ms": "x"},
-            ErrorCode.INVALID_CONFIG,
-            "Invalid value x for configuration interval.ms: Not a number of type INT",
-        ),
-        ("cm", {"match": "client_id=[a"}, ErrorCode.INVALID_CONFIG, "Illegal client matching pattern: client_id=[a"),
-        ("cm", {"match": "nope=a"}, ErrorCode.INVALID_CONFIG, "Illegal client matching pattern: nope=a"),
-        ("cm", {"match": "client_id="}, ErrorCode.INVALID_CONFIG, "Illegal client matching pattern: client_id="),
-    ],
-)
-def test_client_metrics(name: str, values: dict[str, str], code: ErrorCode, message: str) -> None:
-    with pytest.raises(ApiError) as caught:
-        check_client_metrics_config(name, values)
-    assert (caught.value.code, caught.value.message) == (code, message)
-
-
-def test_good_client_metrics() -> None:
-    check_client_metrics_config("cm", {"interval.ms": "1000", "metrics": "*", "match": "client_id = a.*"})
 
 
 @pytest.mark.parametrize(

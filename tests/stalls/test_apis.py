@@ -35,6 +35,8 @@ NO_LIST = {
     "AllocateProducerIds", "Envelope", "RemoveRaftVoter",
     # The events of one group are few: GROUP_EVENTS_PER_GROUP_MAX.
     "OttlaDescribeGroupEvents",
+    # They have no list; what is pushed, and subscriptions, grow: see test_telemetry.py.
+    "GetTelemetrySubscriptions", "PushTelemetry",
     # It has no list; the number of ACLs grows: see test_acls.py.
     "DescribeAcls",
     # They have no list; the number of tokens grows: see test_credentials.py.

@@ -3,11 +3,12 @@
 from typing import Any, Final
 
 from ottla.model.section import Section
-from ottla.model.setting import NOT_YET, Setting
+from ottla.model.setting import Setting
 from ottla.model.validators import Items
 
 client_metrics = Section(
-    "Client metrics", "Set per subscription: which clients push which metrics, and how often.", no_effect=NOT_YET
+    "Client metrics",
+    "Set per subscription: which clients push which metrics, and how often. On nodes with `ottla.metrics.listener`.",
 )
 
 METRICS = client_metrics.items("metrics", (), "Prefixes of the metrics that clients push; * means all.", valid=Items())

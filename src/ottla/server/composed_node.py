@@ -12,7 +12,7 @@ from typing import Any
 
 from ottla.cluster.entities import Change, QuotaChanged, TopicDeleted
 from ottla.machine.stepped import in_one_go
-from ottla.model.limits import AUDIT_FLUSH_MS, METRICS_WINDOW_MS, TENANT_ASK_MS, TENANT_MEASURE_MS
+from ottla.model.limits import AUDIT_FLUSH_MS, METRICS_WINDOW_MS, TELEMETRY_TIDY_MS, TENANT_ASK_MS, TENANT_MEASURE_MS
 from ottla.model.settings.log import NUM_RECOVERY_THREADS_PER_DATA_DIR
 from ottla.model.settings.own import OTTLA_STALL_LIMIT_MS
 from ottla.server.api import dispatch
@@ -294,6 +294,8 @@ class ComposedNode:
         jobs.every("failed logins", FAILED_LOGINS_MS, rooms.security.logins.tell_failures)
         if self.metrics is not None:
             jobs.every("metrics", METRICS_WINDOW_MS, self.metrics.turn)
+        if rooms.telemetry is not None:
+            jobs.every("telemetry of clients", TELEMETRY_TIDY_MS, rooms.telemetry.tidy)
         if rooms.audit_writer is not None:
             jobs.every("audit log", AUDIT_FLUSH_MS, rooms.audit_writer.begin)
         jobs.every("metadata", METADATA_MS, lambda: self._member.snapshots.upkeep(runtime.now_ms()))

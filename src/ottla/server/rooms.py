@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ottla.server.coordinators.all_coordinators import AllCoordinators
     from ottla.server.dead_letters.dead_letters import DeadLetters
     from ottla.server.metrics.node_metrics import NodeMetrics
+    from ottla.server.telemetry.client_telemetry import ClientTelemetry
 
 # A module that is imported when it is first needed.
 _COORDINATORS = "ottla.server.coordinators.all_coordinators"
@@ -110,6 +111,7 @@ class Rooms:
         self.connection_rates = ConnectionRates(
             configs.node, listeners, inter_broker_listener(configs.broker), runtime.steady_ms
         )
+        self.telemetry = self._telemetry() if is_broker else None
         self._facades: Facades = self._for_handlers()
 
     def stages(self) -> Iterator[Stage]:
@@ -117,6 +119,8 @@ class Rooms:
         replication = self.replication
         yield Stage("connections to other brokers", undo=self.peers.close)
         yield Stage("connections to controllers", undo=self.controllers.close)
+        if self.telemetry is not None:
+            yield Stage("telemetry of clients", undo=self.telemetry.close)
         yield Stage("tasks in the background", undo=self.runtime.tasks.close)
         yield Stage("the liveness of brokers", undo=self.member.liveness.close)
         yield Stage("work for the disks", undo=self.storage.finish_work)
@@ -144,6 +148,7 @@ class Rooms:
             advertised=addresses.get,
             replication=self.replication,
             fetches=self.fetches,
+            telemetry=self.telemetry,
         )
 
     def _fetches(self, replication: Replication) -> Fetches:
@@ -205,11 +210,20 @@ class Rooms:
             connections=self.connections,
             quotas=self.quotas,
             listeners=[address.name for address in listened(self.configs.broker)],
+            telemetry=self.telemetry,
             is_open=is_open,
             is_broker=self.replication is not None,
             is_controller="controller" in self.configs.broker[PROCESS_ROLES],
         )
         return NodeMetrics(place, sources)
+
+    def _telemetry(self) -> ClientTelemetry | None:
+        """Return what takes the metrics of clients, if this node tells metrics."""
+        if metrics_address(self.configs.broker) is None:
+            return None
+        from ottla.server.telemetry.client_telemetry import ClientTelemetry
+
+        return ClientTelemetry(self.runtime, self.configs, self.metadata)
 
     def _coordinators(self) -> AllCoordinators:
         from ottla.server.coordination.runtime import CoordinatorRuntime

@@ -22,7 +22,6 @@ LATER = {
     "share and streams groups": (76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92),
     "security": (17, 29, 30, 31, 36, 38, 39, 40, 41, 48, 49, 50, 51),
     "several nodes": (34, 43, 45, 46, 64, 80, 81),
-    "telemetry": (71, 72),
 }
 LATER_KEYS = {key for keys in LATER.values() for key in keys}
 

@@ -53,7 +53,9 @@ class RealKafka:
         heap: str = "512m",
         jvm_options: Sequence[str] = BROKER,
         ports: tuple[int, int] | None = None,
+        plugins: Path | None = None,
     ) -> None:
+        """`plugins` is a directory with classes of plug-ins that the properties name."""
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.data_dir = directory / "data"
@@ -63,6 +65,8 @@ class RealKafka:
         self.controller = f"127.0.0.1:{controller_port}"
         self._heap = heap
         self._jvm_options = jvm_options
+        # The archive of classes wants its own class path in front.
+        self._class_path = f"{KAFKA_LIBS}/*" + (f"{os.pathsep}{plugins}" if plugins is not None else "")
         self._process: subprocess.Popen[bytes] | None = None
         self.prefix: Sequence[str] = ()  # a command that runs the broker's command, with its arguments
         self.properties = SINGLE_NODE | {
@@ -130,7 +134,7 @@ class RealKafka:
 
     def _java(self, *options: str) -> list[str]:
         logging = (f"-Dlog4j2.configurationFile={LOG_CONFIG}", f"-Dottla.kafka.log={self.log_path}")
-        return ["java", *options, *logging, "-cp", f"{KAFKA_LIBS}/*"]
+        return ["java", *options, *logging, "-cp", self._class_path]
 
     def format_like(self, formatted: Path) -> None:
         """Make the data directory a copy of one that Kafka's tool formatted, with ids of its own."""

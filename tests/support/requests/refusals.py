@@ -16,7 +16,15 @@ REFUSALS = {
     ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
 # These need no right: the greeting, and what the owner and the renewers of a token do with it.
-EVERYBODY = {"ApiVersions", "SaslHandshake", "SaslAuthenticate", "RenewDelegationToken", "ExpireDelegationToken"}
+EVERYBODY = {
+    "ApiVersions",
+    "SaslHandshake",
+    "SaslAuthenticate",
+    "RenewDelegationToken",
+    "ExpireDelegationToken",
+    "GetTelemetrySubscriptions",
+    "PushTelemetry",
+}
 # These answer everybody; what one may not see is not in the answer.
 OPEN = EVERYBODY | {"DescribeCluster", "ListGroups", "ListTransactions", "DescribeDelegationToken"}
 # The response of these versions has no place for the error.

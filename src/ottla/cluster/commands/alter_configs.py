@@ -24,7 +24,6 @@ from ottla.machine.kit import Result, Timer
 from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.config_checks import (
     check_broker_change,
-    check_client_metrics_config,
     check_group_config,
     check_topic_config,
 )
@@ -202,7 +201,9 @@ def _check_values(view: MetadataView, resource: Resource, changes: Mapping[str, 
             raise _request("Default group resources are not allowed.")
         check_group_config(view.config(), new)
     elif resource.type == ResourceType.CLIENT_METRICS:
-        check_client_metrics_config(resource.name, new)
+        from ottla.telemetry.subscription import check_subscription  # few clusters have one
+
+        check_subscription(resource.name, new)
     else:
         raise _request(f"Unknown resource type {resource.type}")
     check_dead_letters(view, resource, changes)

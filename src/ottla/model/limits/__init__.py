@@ -31,5 +31,6 @@ from ottla.model.limits.security import *
 from ottla.model.limits.share_groups import *
 from ottla.model.limits.spark import *
 from ottla.model.limits.storage import *
+from ottla.model.limits.telemetry import *
 from ottla.model.limits.units import *
 from ottla.model.limits.wire import *

@@ -60,7 +60,6 @@ TELEMETRY_MAX_BYTES = metrics.int32(
     "Largest metrics push of a client, compressed.",
     valid=at_least(1),
     importance=LOW,
-    no_effect=NOT_YET,
 )
 QUOTA_WINDOW_NUM = metrics.int32(
     "quota.window.num",

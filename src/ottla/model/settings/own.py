@@ -1,6 +1,13 @@
 """Ottla's own. Settings that Kafka does not have; all names begin with `ottla.`, so that none of Kafka's can clash."""
 
-from ottla.model.limits import METRICS_GROUPS, METRICS_TOPICS, OPEN_FILES_MAX, STALL_MS, WORKER_THREADS_MAX
+from ottla.model.limits import (
+    METRICS_GROUPS,
+    METRICS_TOPICS,
+    OPEN_FILES_MAX,
+    STALL_MS,
+    TELEMETRY_CLIENTS,
+    WORKER_THREADS_MAX,
+)
 from ottla.model.section import CLUSTER_WIDE, HIGH, Section
 from ottla.model.validators import Items, at_least, between
 
@@ -33,6 +40,12 @@ OTTLA_FSYNC_BEFORE_ACK = own.boolean(
 OTTLA_METRICS_LISTENER = own.optional_text(
     "ottla.metrics.listener",
     "Address on loopback for `/metrics`, `/healthz`, `/readyz`, HOST:PORT; without it nothing is measured.",
+)
+OTTLA_METRICS_CLIENTS_MAX = own.int32(
+    "ottla.metrics.clients.max",
+    TELEMETRY_CLIENTS,
+    "Client instances whose own metrics this node tells; what others push is left out.",
+    valid=at_least(0),
 )
 OTTLA_METRICS_GROUPS_MAX = own.int32(
     "ottla.metrics.groups.max",

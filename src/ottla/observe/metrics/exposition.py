@@ -6,13 +6,14 @@ is bounded: what is beyond the bound is left out and counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf, isnan
 
 from ottla.observe.metrics.declaration import QUANTILE_LABEL, QUANTILES, Metric, MetricKind
 from ottla.observe.metrics.histogram import Histogram
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PUSHED = "Pushed by clients (KIP-714)."
 _LABEL_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _HELP_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n"})
 
@@ -27,6 +28,12 @@ class Exposition:
         """Add the value of a counter or gauge, with the values of its labels in the order of the declaration."""
         assert metric.kind is not MetricKind.SUMMARY, f"{metric.name} is a summary"
         self._line(metric, "", metric.labels, labels, value)
+
+    def add_pushed(self, name: str, value: float, labels: Sequence[tuple[str, str]], *, is_counter: bool) -> None:
+        """Add a value that a client pushed, which has no declaration. All of one name must be of one kind."""
+        kind = MetricKind.COUNTER if is_counter else MetricKind.GAUGE
+        metric = Metric(name, kind, (), "", _PUSHED, "")
+        self._line(metric, "", tuple(name for name, _ in labels), tuple(value for _, value in labels), value)
 
     def summarize(
         self, metric: Metric, recent: Histogram, count: int, sum_: float, *labels: str, scale: float = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from ottla.model import limits
 from ottla.security.java_regex.parse import parse_java
 from ottla.security.java_regex.program import MatchingWork, MatchProgram, Spans
 from ottla.security.java_regex.syntax import InvalidRule
@@ -15,16 +16,23 @@ _REFERENCE = re.compile(
 
 
 class JavaPattern:
-    """Raises InvalidRule if the text is no expression that can be matched in bounded time."""
+    """Raises InvalidRule if the text is no expression that can be matched in bounded time, in a program of at most
+    `steps_max` steps.
+    """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, steps_max: int = limits.REGEX_STEPS_MAX) -> None:
         parsed = parse_java(text)
         self.groups = parsed.groups
         self.names: Mapping[str, int] = parsed.names
         try:
-            self._program = MatchProgram(parsed.expression)
+            self._program = MatchProgram(parsed.expression, steps_max)
         except InvalidRule as error:
             raise InvalidRule(f"the regular expression {text!r} cannot be used: {error}") from None
+
+    @property
+    def steps(self) -> int:
+        """The size of the program."""
+        return len(self._program)
 
     def matches(self, text: str, work: MatchingWork) -> bool:
         """Return whether the whole text matches; raise TooMuchWork."""

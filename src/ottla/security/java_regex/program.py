@@ -58,11 +58,15 @@ class _Saved(NamedTuple):
 
 
 class MatchProgram:
-    """Raises InvalidRule if the expression is too large."""
+    """Raises InvalidRule if the expression has more than `steps_max` steps."""
 
-    def __init__(self, expression: Expression) -> None:
+    def __init__(self, expression: Expression, steps_max: int = limits.REGEX_STEPS_MAX) -> None:
+        self._steps_max = steps_max
         self._steps = [_Step(_END, 0)]
         self._first = self._add(expression, 0)
+
+    def __len__(self) -> int:
+        return len(self._steps)
 
     def search(self, text: str, begin: int, work: MatchingWork) -> Spans | None:
         """Return the first match that begins at `begin` or later; raise TooMuchWork."""
@@ -112,7 +116,7 @@ class MatchProgram:
     # --- making the program, from its end
 
     def _step(self, step: _Step) -> int:
-        if len(self._steps) >= limits.REGEX_STEPS_MAX:
+        if len(self._steps) >= self._steps_max:
             raise InvalidRule("it is too large")
         self._steps.append(step)
         return len(self._steps) - 1

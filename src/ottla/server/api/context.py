@@ -36,9 +36,13 @@ if TYPE_CHECKING:  # these modules are imported when they are first needed
     from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
     from ottla.server.groups.groups import Groups
     from ottla.server.shares.shares import Shares
+    from ottla.server.telemetry.client_telemetry import ClientTelemetry
     from ottla.server.txns.transactions import Transactions
 
 T = TypeVar("T")
+
+# What Kafka calls a client that has not told its name and version.
+UNKNOWN_SOFTWARE = "unknown", "unknown"
 
 
 @dataclass(slots=True, frozen=True)
@@ -57,6 +61,7 @@ class Facades:
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → its advertised address, if one is configured
     replication: Replication | None  # None if this node is no broker
     fetches: Fetches | None  # None if this node is no broker
+    telemetry: ClientTelemetry | None  # None if this node does not tell metrics
 
 
 class Peer(NamedTuple):
@@ -112,6 +117,7 @@ class Context:
         "_is_over",
         "_principal",
         "client_id",
+        "client_software",
         "cluster_id",
         "configs",
         "connection",
@@ -152,6 +158,7 @@ class Context:
         self.next_fetch_ends_wait = False  # whether the next fetch ends a waiting one, as in a follower's session
         self.request_version = 0
         self.client_id = ""
+        self.client_software = UNKNOWN_SOFTWARE  # the client's name and version, as its ApiVersions tells them
         self.when_closed: dict[Hashable, Callable[[], None]] = {}  # callbacks for when the connection is closed
 
     def hold(self) -> None:
@@ -203,6 +210,10 @@ class Context:
         fetches = self._facades.fetches
         assert fetches is not None, "only brokers are asked for it"
         return fetches
+
+    @property
+    def telemetry(self) -> ClientTelemetry | None:
+        return self._facades.telemetry
 
     @property
     def security(self) -> NodeSecurity:

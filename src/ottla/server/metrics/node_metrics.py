@@ -17,6 +17,7 @@ from ottla.observe.metrics.catalogue import process as told
 from ottla.observe.metrics.exposition import CONTENT_TYPE, Exposition
 from ottla.server.api.request_counts import RequestCounts
 from ottla.server.metrics.changes import ChangeCounts
+from ottla.server.metrics.clients import ClientsCollector
 from ottla.server.metrics.collector import Collector
 from ottla.server.metrics.connections import ConnectionsCollector
 from ottla.server.metrics.coordinators import CoordinatorsCollector
@@ -70,6 +71,7 @@ class NodeMetrics:
             self.lags.collect,
             ShareGroupsCollector(of.coordinators, groups).collect,
             self._loop_watch.collect,
+            ClientsCollector(of.telemetry).collect,  # last: what clients push must not leave out what the node tells
         )
 
     @property

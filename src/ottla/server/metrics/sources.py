@@ -15,6 +15,7 @@ from ottla.server.quotas.client_quotas import ClientQuotas
 from ottla.server.security.node_security import NodeSecurity
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.storage import Storage
+from ottla.server.telemetry.client_telemetry import ClientTelemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,7 @@ class MetricSources:
     connections: ConnectionLimits
     quotas: ClientQuotas
     listeners: Sequence[str]
+    telemetry: ClientTelemetry | None
     is_open: Callable[[], bool]
     is_broker: bool
     is_controller: bool

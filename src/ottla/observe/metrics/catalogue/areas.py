@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ottla.observe.metrics.catalogue.clients import clients
 from ottla.observe.metrics.catalogue.connections import connections
 from ottla.observe.metrics.catalogue.coordinators import coordinators
 from ottla.observe.metrics.catalogue.lag import lag
@@ -13,7 +14,7 @@ from ottla.observe.metrics.catalogue.requests import requests
 from ottla.observe.metrics.catalogue.topics import topics
 from ottla.observe.metrics.declaration import Metric
 
-AREAS = (replica_manager, quorum, requests, topics, loop, connections, coordinators, lag, process)
+AREAS = (replica_manager, quorum, requests, topics, loop, connections, coordinators, lag, clients, process)
 
 
 def metrics() -> Iterator[Metric]:

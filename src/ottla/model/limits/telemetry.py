@@ -1,0 +1,38 @@
+"""What clients push about themselves (KIP-714): admins write subscriptions, clients choose what they push."""
+
+from ottla.model.limits.units import MIB
+
+# Client instances whose subscription a node knows, as with Kafka: some MB.
+TELEMETRY_INSTANCES_MAX = 16_384
+# An instance is forgotten after this time, or three of its push intervals if that is longer, as with Kafka.
+TELEMETRY_IDLE_MS = 60_000
+# How often instances that are to be forgotten are looked for.
+TELEMETRY_TIDY_MS = 10_000
+# Subscriptions that are matched with a client, by name; further ones are logged and have no effect.
+TELEMETRY_SUBSCRIPTIONS_MAX = 1_000
+# Names of metrics in the answer to a client; one that is subscribed to more is asked for all.
+TELEMETRY_NAMES_MAX = 1_000
+# Steps that all patterns of a subscription may have together, and steps that matching a client with all subscriptions
+# may take (some 20 ms): a subscription beyond matches nobody. A plain pattern takes some 2 steps a character.
+TELEMETRY_PATTERN_STEPS_MAX = 3_000
+TELEMETRY_MATCHING_WORK_MAX = 30_000
+# A push after decompression. Clients push some KiB; telemetry.max.bytes bounds it before.
+TELEMETRY_UNPACKED_BYTES_MAX = 4 * MIB
+# Values in a push, and fields of the encoded message: more are left out, or the push is refused. A worker thread takes
+# some hundred milliseconds for so many.
+TELEMETRY_POINTS_MAX = 5_000
+TELEMETRY_FIELDS_MAX = 200_000
+# Groups within groups in an encoded message; OTLP has none.
+TELEMETRY_GROUP_DEPTH_MAX = 100
+# A value with a longer name, more labels, or longer ones is left out.
+TELEMETRY_NAME_CHARS_MAX = 200
+TELEMETRY_LABELS_MAX = 20
+TELEMETRY_LABEL_CHARS_MAX = 300
+# Pushes that wait to be decoded, and their bytes; whoever pushes more is throttled. One is decoded at a time: a thread
+# that decodes takes its share of the interpreter.
+TELEMETRY_PUSHES_WAITING_MAX = 100
+TELEMETRY_BYTES_WAITING_MAX = 16 * MIB
+# Client instances whose metrics are told (default of ottla.metrics.clients.max), and series of each of them. A consumer
+# of some partitions has a hundred series.
+TELEMETRY_CLIENTS = 100
+TELEMETRY_SERIES_MAX = 500
