@@ -171,7 +171,9 @@ def test_secured_clusters_are_read_and_written_and_no_secret_is_shown(
         word in done.stdout for word in ("Physical Plan", "sparkProperties", "Runtime Information", "Details for")
     )
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert any("events" in path.parts for path in written) and any("checkpoint" in path.parts for path in written)
+    assert any("checkpoint" in path.parts for path in written)
+    (log,) = (path for path in written if path.name.startswith("events_"))
+    assert "SparkListenerSQLExecutionStart" in log.read_text(), "it is not compressed"
     shown = {"standard output": done.stdout, "standard error": done.stderr}
     shown |= {str(path): path.read_bytes().decode("latin-1") for path in written}
     secrets += [*PASSWORDS.values(), token.password, "of alice's key"]

@@ -29,6 +29,10 @@ def main() -> None:
         "spark.jars": told["jars"],
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",  # so that what is in it can be seen
+        # Spark's defaults, which know few of the secrets: what Spark is not told it cannot show.
+        "spark.sql.redaction.options.regex": "(?i)url",
+        "spark.redaction.regex": "(?i)secret|password|token|access[.]?key",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
     }
     for cluster in told["clusters"]:
