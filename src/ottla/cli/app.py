@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from ottla.cli import api, config, demo, dlq, group, quota, share, sql, token, topic, txn, user, wire
 from ottla.cli.acl import commands as acl
 from ottla.cli.cluster import commands as cluster
+from ottla.cli.explain import commands as explain
 from ottla.cli.log import commands as log
 from ottla.cli.nodes import commands as server
 from ottla.cli.nodes import format
@@ -132,6 +133,7 @@ consume.register(app)
 sql.register(app)
 app.add_typer(config.app, name="config", rich_help_panel="Topics and records")
 app.add_typer(schema.app, name="schema", rich_help_panel="Topics and records")
+explain.register(group.app, topic.app)
 app.add_typer(group.app, name="group", rich_help_panel="Groups and transactions")
 app.add_typer(share.app, name="share", rich_help_panel="Groups and transactions")
 app.add_typer(dlq.app, name="dlq", rich_help_panel="Groups and transactions")

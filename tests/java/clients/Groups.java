@@ -29,6 +29,7 @@ final class Groups {
             case "join": MEMBERS.put(name(request, "member"), new Member(request)); return Map.of();
             case "state": return MEMBERS.get(name(request, "member")).state(request);
             case "commit": return MEMBERS.get(name(request, "member")).commit();
+            case "stall": return MEMBERS.get(name(request, "member")).stall(request.get("ms").asLong());
             case "leave": return MEMBERS.remove(name(request, "member")).leave();
             case "committed": return committed(request);
             case "group_type":

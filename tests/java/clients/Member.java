@@ -114,6 +114,15 @@ final class Member implements ConsumerRebalanceListener {
         });
     }
 
+    /** Keeps the polling thread busy for so long, as an application does that takes its time with a record. */
+    Object stall(long ms) {
+        wanted.add(new FutureTask<>(() -> {
+            Thread.sleep(ms);
+            return null;
+        }));
+        return Map.of();
+    }
+
     KafkaConsumer<byte[], byte[]> consumer() {
         return consumer;
     }

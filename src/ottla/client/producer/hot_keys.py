@@ -108,6 +108,11 @@ class SpaceSaving:
         heapq.heappush(self._smallest, (error + 1, item))
         return 1
 
+    def top(self, most: int) -> list[tuple[bytes, int]]:
+        """Return the most frequent items, each with the least number of times that it occurred."""
+        least = [(item, count - error) for item, (count, error) in self._counts.items()]
+        return heapq.nsmallest(most, least, key=lambda each: (-each[1], each[0]))
+
     def halve(self) -> None:
         """Halve all counts, so that old items count less."""
         self.total //= 2

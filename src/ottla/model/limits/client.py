@@ -34,3 +34,7 @@ TOKEN_ANSWER_BYTES_MAX = 256 * KIB
 TOKEN_READ_S = 10
 # The command line: width and precision of a field in `--template`: every record is shown with that many characters.
 TEMPLATE_WIDTH_MAX = 10_000
+# Bytes of a record's key by which a sample of a topic counts it; longer keys count by their beginning.
+SAMPLED_KEY_BYTES_MAX = 256
+# Keys that such a sample counts at a time.
+SAMPLED_KEYS_MAX = 1_000
