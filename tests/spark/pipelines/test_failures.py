@@ -25,6 +25,7 @@ from ottla.client.consumer.fetching import ReadOptions
 from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.schemas.framing import schema_mark
 from ottla.schemas.schema import SchemaSource
+from ottla.spark import unwatch, watch
 from ottla.spark.pipelines.definition import PipelineError
 from ottla.spark.pipelines.status import Board, PipelineStatus
 from ottla.testing.registry import Registry
@@ -32,7 +33,7 @@ from ottla.testing.registry import Registry
 pytestmark = [pytest.mark.spark]
 
 HEAD = """
-import os, signal
+import os, signal, time
 from pathlib import Path
 from pyspark.sql import functions as F
 from ottla.spark import pipeline, to, topic
@@ -84,6 +85,17 @@ COUNTS = """
 @pipeline.query(output="{copies}", mode="update")
 def counts(orders):
     return orders.groupBy("key").count().select("key", F.col("count").cast("string").alias("value"))
+"""
+HELD = """
+@F.udf
+def held(text):
+    while Path("{directory}/hold").exists():
+        time.sleep(0.05)
+    return text
+
+@pipeline.query(output="{copies}")
+def slow(orders):
+    return orders.select(held("value").alias("value"))
 """
 TYPED = """
 @pipeline.stream
@@ -299,10 +311,11 @@ class Running:
         settings = parts.settings(str(place.file.parent / "checkpoints"))
         self.runner = parts.runner(loaded, spark, client, settings, place.file, self._events.append)
         self.runner.claim()
-        self._thread = threading.Thread(target=self._run, args=(built,))
+        self._thread = threading.Thread(target=self._run, args=(spark, built))
         self._thread.start()
 
-    def _run(self, built: list[Any]) -> None:
+    def _run(self, spark: Any, built: list[Any]) -> None:
+        spark.createDataFrame([], "n int")  # so that the session is this thread's active one (docs/spark.md)
         try:
             self.runner.run(built)
         except PipelineError as error:
@@ -324,6 +337,39 @@ def running(place: Place, client: Blocking) -> Iterator[Running]:
     finally:
         run.runner.request_stop()
         assert run.wait()
+
+
+def test_a_run_without_a_finished_batch_says_so_and_how_far_it_is_behind(
+    make: Make, spark: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """What the checkpoint knows is committed when the query starts."""
+    place, hold = make("first", HELD), tmp_path / "hold"
+
+    def told(phase: str, lag: int) -> bool:
+        found = [(each.get("phase"), each["lag"]) for each in place.status()["queries"]]
+        return found == [(phase, lag)]
+
+    watch(spark)  # as a session of ours does
+    request.addfinalizer(lambda: unwatch(spark))
+    place.send(1)
+    with Blocking(place.bootstrap) as client:
+        with running(place, client) as run:
+            until(lambda: run.said("progress"))
+        place.send(2, 3)
+        hold.touch()
+        try:
+            with running(place, client) as run:
+                until(lambda: told("first batch running", 2))
+                assert "first batch running" in place.ottla("status", place.name).stdout
+                assert not run.said("progress")
+                hold.unlink()
+                until(lambda: run.said("progress"))
+        finally:
+            hold.unlink(missing_ok=True)
+        with running(place, client) as run:
+            until(lambda: told("waiting for data", 0))
+            assert not run.said("progress")
+    assert place.copies() == ["1", "2", "3"]
 
 
 def test_a_topic_that_is_deleted_meanwhile_ends_the_run(make: Make) -> None:

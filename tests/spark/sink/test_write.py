@@ -1,6 +1,7 @@
 """Writing to topics: the columns, errors and options of Spark's Kafka sink, without its jars."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -198,6 +199,24 @@ def test_a_batch_function_that_fails_after_it_has_written(spark: Any, node: Ottl
     stream.foreachBatch(each_batch).start().awaitTermination()
     for topic in topics:
         assert sorted(int(each.value or b"") for each in read(node, topic)) == list(range(20))
+
+
+def test_a_thread_of_ones_own_has_to_make_the_session_its_active_one(spark: Any, node: OttlaNode) -> None:
+    """Spark looks for sources written in Python in the active session of the thread."""
+    topic = new_topic(node)
+
+    def write() -> None:
+        writer(spark.range(1).selectExpr("'v' as value"), node, topic).save()
+
+    def write_as_documented() -> None:
+        spark.createDataFrame([], "n int")
+        write()
+
+    with ThreadPoolExecutor(1) as own, pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
+        own.submit(write).result()
+    with ThreadPoolExecutor(1) as own:
+        own.submit(write_as_documented).result()
+    assert [each.value for each in read(node, topic)] == [b"v"]
 
 
 def test_a_stream_copies_a_topic(spark: Any, node: OttlaNode, tmp_path: Any) -> None:
