@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from starlette.responses import Response
 
@@ -25,13 +24,13 @@ def status_of(error_code: int) -> int:
 
 
 def json_answer(
-    content: Any, *, status: int = 200, media_type: str = REGISTRY_JSON, headers: Mapping[str, str] | None = None
+    content: object, *, status: int = 200, media_type: str = REGISTRY_JSON, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return an answer of compact JSON, as Confluent's services write it."""
     return Response(encode_json(content), status, headers=dict(headers or {}), media_type=media_type)
 
 
-def encode_json(content: Any) -> bytes:
+def encode_json(content: object) -> bytes:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
