@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ottla.model import limits
 from ottla.telemetry.protobuf import EIGHT_BYTES, SIZED, VARINT, EncodedField, PayloadReader
@@ -148,5 +148,7 @@ class _Decoder:
                 found = ""
         return found
 
-    def _number(self, field: EncodedField, form: struct.Struct) -> Any:
-        return form.unpack_from(self._reader.payload, field.at)[0]
+    def _number(self, field: EncodedField, form: struct.Struct) -> float:
+        (value,) = form.unpack_from(self._reader.payload, field.at)
+        assert isinstance(value, float | int), "the forms have no others"
+        return value

@@ -116,6 +116,8 @@ def test_what_is_declared_is_told_and_the_other_way_round(broker: EmbeddedBroker
     """All metrics have their samples when everything has happened once; a few things do not happen here."""
     elsewhere = {
         "ottla_throttle_seconds",
+        "ottla_telemetry_pushes_total",
+        "ottla_telemetry_client_info",
         "ottla_authentication_successes_total",
         "ottla_authentication_failures_total",
         "kafka_network_requestmetrics_errors_total",

@@ -37,7 +37,7 @@ _RESERVED = (NO_ID, METADATA_TOPIC_ID)
 _TELEMETRY = "telemetry"
 
 
-class Caller(NamedTuple):
+class TelemetryCaller(NamedTuple):
     """A client as its connection knows it. `software` is its name and version."""
 
     client_id: str
@@ -75,7 +75,7 @@ class ClientTelemetry:
         self.instances.tidy(now_ms)
         self.pushed.tidy(now_ms)
 
-    def ask(self, instance_id: bytes, caller: Caller) -> tuple[ErrorCode, bytes, WantedMetrics]:
+    def ask(self, instance_id: bytes, caller: TelemetryCaller) -> tuple[ErrorCode, bytes, WantedMetrics]:
         """Return an error, the id of the client's instance, and what it is to push; a client without an id gets one."""
         now_ms = self._runtime.steady_ms()
         if instance_id == NO_ID:
@@ -83,7 +83,7 @@ class ClientTelemetry:
         instance = self._instance(instance_id, caller, now_ms)
         return instance.ask(now_ms), instance_id, instance.subscribed
 
-    def push(self, instance_id: bytes, caller: Caller, push: TelemetryPush) -> ErrorCode | Later[ErrorCode]:
+    def push(self, instance_id: bytes, caller: TelemetryCaller, push: TelemetryPush) -> ErrorCode | Later[ErrorCode]:
         """Take a push, if the client may push it now."""
         error, instance = ErrorCode.INVALID_REQUEST, None
         if instance_id not in _RESERVED:
@@ -124,7 +124,7 @@ class ClientTelemetry:
         self.received_bytes += len(push.payload)
         return ErrorCode.NONE
 
-    def _instance(self, id: bytes, caller: Caller, now_ms: int) -> ClientInstance:
+    def _instance(self, id: bytes, caller: TelemetryCaller, now_ms: int) -> ClientInstance:
         def make(client: TelemetryClient) -> ClientInstance:
             version = self.subscriptions.version
             subscribed, is_complete = subscribe(client, id, self.subscriptions.all().values())
