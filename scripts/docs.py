@@ -30,6 +30,12 @@ def metrics() -> str:
     return metrics_table()
 
 
+def doctor() -> str:
+    from scripts.doctor_table import doctor_table
+
+    return doctor_table()
+
+
 def cli() -> str:
     from ottla.cli.docs import render
 
@@ -100,6 +106,7 @@ def served() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings,
     "docs/metrics.md": metrics,
+    "docs/doctor.md": doctor,
     "docs/cli.md": cli,
     "docs/ottla.1": man,
     "docs/apis.md": apis,

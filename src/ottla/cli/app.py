@@ -16,7 +16,9 @@ from typer.core import TyperGroup
 
 from ottla.cli import api, config, demo, dlq, group, quota, share, sql, token, topic, txn, user, wire
 from ottla.cli.acl import commands as acl
+from ottla.cli.capacity import command as capacity
 from ottla.cli.cluster import commands as cluster
+from ottla.cli.doctor import command as doctor
 from ottla.cli.explain import commands as explain
 from ottla.cli.log import commands as log
 from ottla.cli.nodes import commands as server
@@ -126,6 +128,8 @@ server.register(app)
 format.register(app)
 registry.register(app)
 demo.register(app)
+doctor.register(app)
+capacity.register(app)
 app.add_typer(cluster.app, name="cluster", rich_help_panel="Nodes")
 app.add_typer(topic.app, name="topic", rich_help_panel="Topics and records")
 produce.register(app)

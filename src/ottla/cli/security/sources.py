@@ -72,8 +72,8 @@ def file_findings(path: Path) -> Iterator[AuditFinding]:
         yield from file_finding(str(path), path.stat().st_mode, "passwords")
     for directory in _data_directories(values):
         if directory.is_dir():
-            yield from data_finding(str(directory), _rights_of_others(directory))
-    for store in _stores(values):
+            yield from data_finding(str(directory), rights_of_others(directory))
+    for store in keystores_of(values):
         try:
             mode = Path(store.path).stat().st_mode
         except OSError as error:
@@ -103,7 +103,7 @@ async def cluster_findings(admin: Admin) -> list[AuditFinding]:
         where = f"broker {broker.node_id}"
         hidden = [each.name for each in entries if each.value is None and each.is_sensitive]
         found += _settings_findings(where, values, hidden)
-        for place, facts in (await asyncio.to_thread(_shown_certificates, values)).items():
+        for place, facts in (await asyncio.to_thread(shown_certificates, values)).items():
             found += certificate_findings(f"{where} at {place}", [facts], datetime.now(UTC))
     try:
         found += acl_findings(await admin.acls.describe())
@@ -129,7 +129,7 @@ def _data_directories(values: Mapping[str, str]) -> list[Path]:
     return [Path(each) for each in dict.fromkeys([*configs.log_dirs(), *([metadata] if metadata else [])])]
 
 
-def _rights_of_others(directory: Path) -> int:
+def rights_of_others(directory: Path) -> int:
     """Return the mode of a directory, with the rights of others taken away where a directory above keeps them out."""
     mode = directory.stat().st_mode & 0o777
     for above in directory.absolute().parents:
@@ -140,7 +140,7 @@ def _rights_of_others(directory: Path) -> int:
     return mode
 
 
-def _stores(values: Mapping[str, str]) -> list[Store]:
+def keystores_of(values: Mapping[str, str]) -> list[Store]:
     """Return the keystores of all TLS listeners that are files, each with its password."""
     node = Configs(values).node
     protocols = security_protocols(node.broker)
@@ -155,7 +155,7 @@ def _stores(values: Mapping[str, str]) -> list[Store]:
     return list(found.values())
 
 
-def _shown_certificates(values: Mapping[str, str]) -> dict[str, CertificateFacts]:
+def shown_certificates(values: Mapping[str, str]) -> dict[str, CertificateFacts]:
     """Return the certificates that the TLS listeners of a broker show, by address."""
     from ottla.cli.tls.looking import shown_by
 

@@ -20,7 +20,7 @@ from ottla.server.storage.identity import BOOTSTRAP, RESTORE, IdentityError
 
 # `.lock` and the probe: see `server/ports/system.py`; the reserve: `server/ports/disk_reserve.py`. `lost+found` is
 # created by file systems.
-_KNOWN = (
+KNOWN_ENTRIES = (
     ".lock",
     ".ottla-probe",
     ".ottla-reserve",
@@ -46,7 +46,7 @@ def check_vacant(paths: Iterable[str], make_disk: Callable[[str], Disk]) -> None
 def _check(path: str, disk: Disk) -> None:
     if disk.exists(META_PROPERTIES):
         return
-    foreign = foreign_entries(disk, _KNOWN)
+    foreign = foreign_entries(disk, KNOWN_ENTRIES)
     if foreign:
         raise IdentityError(
             f"{path} is no data directory: it has no {META_PROPERTIES} and holds {shown(foreign)}",

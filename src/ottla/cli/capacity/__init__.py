@@ -1,0 +1,1 @@
+"""`ottla plan`: how many brokers, disks and partitions a load needs, with the arithmetic."""

@@ -1,0 +1,1 @@
+"""Checks of a running cluster, by what its APIs tell."""

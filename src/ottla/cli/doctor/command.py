@@ -1,0 +1,161 @@
+"""`ottla doctor`: make all checks that concern what was named, and show what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, with_admin
+
+if TYPE_CHECKING:
+    from ottla.cli.doctor.examination import Examination
+    from ottla.cli.doctor.settings.node_settings import SettingsSeen
+
+_WARNINGS = 3  # exit status; 2 is wrong usage
+_PANEL = "Nodes"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=_PANEL)(doctor)
+
+
+def _directory(text: str) -> Path:
+    if not text:
+        raise typer.BadParameter("the path is empty")
+    return Path(text)
+
+
+def doctor(
+    context: typer.Context,
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="Check this server.properties.")] = None,
+    data: Annotated[
+        list[Path],
+        typer.Option(
+            "--data",
+            "-d",
+            help="Check this data directory of a stopped node; repeat it for all of a node.",
+            parser=_directory,
+        ),
+    ] = [],  # noqa: B006
+    skip: Annotated[list[str], typer.Option("--skip", help="Leave out the check of this id; may be repeated.")] = [],  # noqa: B006
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also show what is fine, and which checks could not be made.")
+    ] = False,
+    as_json: Json = False,
+    sample: Annotated[
+        str, typer.Option("--sample", help="How long to wait before looking a second time at what should change.")
+    ] = "2s",
+    registry: Annotated[
+        str | None,
+        typer.Option(
+            "--registry", "-u", envvar="OTTLA_REGISTRY", help="Also check the schema registry at http://HOST:PORT."
+        ),
+    ] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Check a running cluster, a configuration file or data directories: what is wrong, why it matters, what to type.
+
+    The cluster is checked unless `--config` or `--data` is given, and beside them with `-b`. Nothing is changed. The
+    exit status is 0 if all is fine, 1 if there is a problem (or the cluster cannot be reached), 3 if there are only
+    warnings. docs/doctor.md lists the checks.
+    """
+    from ottla.cli.doctor.check import HealthLevel
+    from ottla.cli.doctor.examination import Examination
+    from ottla.cli.doctor.told import show, shown_json
+    from ottla.cli.terminal.output import print_json
+
+    _check_ids(skip)
+    sample_s = parse_duration_ms(sample, "--sample") / 1000
+    source = context.get_parameter_source("bootstrap")
+    has_cluster = (config is None and not data) or (source is not None and source.name == "COMMANDLINE")
+    with _progress() as advance:
+        examination = Examination(skip, advance)
+        node_id = None
+        if config is not None:
+            node_id = _examine_file(examination, config)
+        if data:
+            _examine_directories(examination, data, node_id)
+        if has_cluster:
+            _examine_cluster(examination, bootstrap, registry, sample_s, advance)
+    if as_json:
+        print_json(shown_json(examination))
+    else:
+        show(examination, verbose=verbose)
+    if examination.level is not HealthLevel.FINE:
+        raise typer.Exit(1 if examination.level is HealthLevel.PROBLEM else _WARNINGS)
+
+
+def _check_ids(skip: list[str]) -> None:
+    from difflib import get_close_matches
+
+    from ottla.cli.doctor.catalogue import all_ids
+
+    for each in skip:
+        if each not in all_ids():
+            near = get_close_matches(each, all_ids(), n=1)
+            raise typer.BadParameter(
+                f"there is no check {each!r}" + (f", did you mean {near[0]}?" if near else ""), param_hint="--skip"
+            )
+
+
+def _examine_file(examination: Examination, path: Path) -> int | None:
+    """Make the checks of a file; return the id of its node, if it has one."""
+    from ottla.cli.doctor.catalogue import FILE, SETTINGS
+    from ottla.cli.doctor.check import UnseenError
+    from ottla.cli.doctor.settings.reading import read_file
+    from ottla.model.settings.node import NODE_ID
+
+    settings: SettingsSeen = read_file(path)
+    examination.make(FILE.all, settings, path.name)
+    examination.make(SETTINGS.all, settings, path.name)
+    try:
+        return settings.broker[NODE_ID] if NODE_ID.name in settings.values else None
+    except UnseenError:
+        return None
+
+
+def _examine_directories(examination: Examination, paths: list[Path], node_id: int | None) -> None:
+    from ottla.cli.doctor.catalogue import DATA
+    from ottla.cli.doctor.data.directory_seen import DirectorySeen
+    from ottla.cli.terminal.plain import CommandError
+    from ottla.server.ports.system import is_in_use
+
+    for path in paths:
+        if not path.is_dir():
+            what = "is not a directory" if path.exists() else "does not exist"
+            raise CommandError(f"{path} {what}", "a data directory is an entry of log.dirs")
+    for path in paths:
+        seen = DirectorySeen(path, is_in_use(str(path)), tuple(paths), node_id)
+        examination.make(DATA.all, seen, str(path))
+
+
+def _examine_cluster(
+    examination: Examination, bootstrap: str, registry: str | None, sample_s: float, advance: Callable[[str], None]
+) -> None:
+    from ottla.cli.doctor.catalogue import CLUSTER, SETTINGS
+    from ottla.cli.doctor.cluster.reading import read_cluster
+    from ottla.cli.registry.calls import RegistryCalls
+
+    calls = RegistryCalls(registry) if registry else None
+    subjects = None if calls is None else lambda: list(map(str, calls.get("subjects")))
+    seen = with_admin(bootstrap, lambda admin: read_cluster(admin, sample_s, subjects, advance))
+    examination.make(CLUSTER.all, seen, "cluster")
+    for node_id, settings in (seen.settings.value or {}).items():
+        examination.make(SETTINGS.all, settings, f"broker {node_id}")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """A line with what is being done, on stderr if it is a terminal."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from ottla.cli.terminal.output import err
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as bar:
+        task = bar.add_task("looking")
+        yield lambda what: bar.update(task, description=what)

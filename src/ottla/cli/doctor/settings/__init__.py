@@ -1,0 +1,1 @@
+"""Checks of a node's settings, in a file or in a running cluster."""
