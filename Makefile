@@ -33,7 +33,7 @@ run: $(VENV)/.spark   ## the demo: node, registry, a shop and its Spark pipeline
 test:            ## everything: checks, unit tests, simulator, real clients; WORKERS=3 at a time
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.dev .tools/.ready
 	@$(SUPERVISED) $(BIN)/python -m tests.support.java.archiving & making=$$!; $(SELF) --no-print-directory check; checked=$$?; wait $$making; exit $$checked
-	@$(SUPERVISED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	@$(SUPERVISED) $(BIN)/python -m tests.support.runs.whole -n $(WORKERS) --dist loadfile
 
 test-quick: $(VENV)/.dev  ## the inner loop: all tests that need no JVM, no Spark and no minutes
 	@$(SUPERVISED) $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --quick
