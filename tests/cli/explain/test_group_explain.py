@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from tests.cli.conftest import Run
+from confluent_kafka import Consumer, Producer
+from tests.cli.conftest import Run, invoke
 from tests.cli.explain.actors import GROUP, commit, commit_messages, member, produce, running
 from tests.support.waiting import until
 
@@ -193,6 +193,48 @@ def test_session_that_ended(ottla: Ottla, orders: EmbeddedBroker, protocol: str,
     )
     assert setting in event["advice"]
     consumer.close()
+
+
+def test_member_that_does_not_rejoin(ottla: Ottla, orders: EmbeddedBroker) -> None:
+    """It sends heartbeats, but its application does not poll: everybody waits for it, until its time is up."""
+    produce(orders, 10)
+    slow = {"session.timeout.ms": 60_000, "max.poll.interval.ms": 60_000, "heartbeat.interval.ms": 100}
+    first = member(orders, **slow)
+    commit(first, 3)
+    second = Consumer({"bootstrap.servers": orders.bootstrap, "group.id": GROUP, "client.id": "second", **slow})
+    second.subscribe(["orders"])
+    with running(lambda: second.poll(0.1)):
+        cause = until(lambda: causes(explain(ottla, 0.1)), lambda each: "rebalancing" in each)["rebalancing"]
+        assert "PreparingRebalance" in cause["summary"]
+
+        def later() -> list[Any]:
+            orders.clock.advance("5s")
+            return events(explain(ottla, 0.3), "timed_out")
+
+        event = until(later)[0]
+    assert (
+        "member reader of host 127.0.0.1 did not take part in the rebalance within max.poll.interval.ms=60000"
+        in (event["text"])
+    )
+    assert "lower max.poll.records" in event["advice"]
+    second.close()
+    first.close()
+
+
+def test_group_that_is_full(ottla_broker_factory: Callable[..., EmbeddedBroker]) -> None:
+    broker = ottla_broker_factory(**{"group.max.size": 1})
+    env = {"OTTLA_BOOTSTRAP": broker.bootstrap}
+    assert invoke("topic", "create", "orders", env=env).code == 0
+    first = member(broker)
+    second = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": GROUP, "client.id": "second"})
+    second.subscribe(["orders"])
+    with running(lambda: second.poll(0.1)):
+        (event,) = until(
+            lambda: events(invoke("group", "explain", GROUP, "--json", "-s", "0.1", env=env).json, "refused")
+        )
+    assert "member second of host 127.0.0.1 was refused (GROUP_MAX_SIZE_REACHED, group.max.size=1)" in event["text"]
+    second.close()
+    first.close()
 
 
 def test_static_member_that_is_replaced(ottla: Ottla, orders: EmbeddedBroker) -> None:
