@@ -18,6 +18,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.ids import METADATA_TOPIC_ID, NO_ID, uuid_text
 from ottla.records.compress import Codec, compress
 from ottla.server.telemetry.client_telemetry import ClientTelemetry
+from ottla.telemetry import subscription
 from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 from ottla.wire.messages.topics.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -139,15 +140,34 @@ class TestSubscriptions:
             talk.close()
         assert len([each for each in caplog.records if "too much work" in each.message]) == 1
 
-    def test_one_that_only_kafka_can_use(self, broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture) -> None:
+    def test_one_that_only_kafka_can_use(
+        self, broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is in the metadata that a Kafka wrote."""
         with RawConnection(broker.bootstrap) as connection:
             resource = IncrementalAlterConfigsRequest.AlterConfigsResource
             match = resource.AlterableConfig(name="match", config_operation=0, value="client_id=(?=a)a")
             asked = resource(resource_type=CLIENT_METRICS, resource_name="k", configs=[match])
-            answer = connection.call(IncrementalAlterConfigsRequest(resources=[asked], validate_only=False), 1)
-            refused = answer.responses[0]  # type: ignore[attr-defined]
+            request = IncrementalAlterConfigsRequest(resources=[asked], validate_only=False)
+            refused = connection.call(request, 1).responses[0]  # type: ignore[attr-defined]
             assert refused.error_code == ErrorCode.INVALID_CONFIG
             assert refused.error_message == "Illegal client matching pattern: client_id=(?=a)a"
+            monkeypatch.setattr(subscription, "check_subscription", lambda *_: None)
+            assert not connection.call(request, 1).responses[0].error_code  # type: ignore[attr-defined]
+        talk = TelemetryTalk(broker.bootstrap)
+        assert talk.asked().requested_metrics == ["*"]
+        talk.close()
+        assert any("subscription k has no effect" in each.message for each in caplog.records)
+
+    def test_a_snapshot_makes_another_version(self, broker: EmbeddedBroker, talk: TelemetryTalk) -> None:
+        talk.asked()
+        assert talk.ask() == THROTTLED
+        subscriptions = telemetry(broker).subscriptions
+        before = subscriptions.version
+        assert broker.node is not None
+        broker.node.runtime.loop.call_soon_threadsafe(broker.node.metadata.reloads.tell)
+        eventually(lambda: subscriptions.version > before)
+        assert talk.asked().requested_metrics == ["*"]
 
     def test_their_number_is_bounded(
         self, broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
