@@ -33,6 +33,6 @@ TELEMETRY_LABEL_CHARS_MAX = 300
 TELEMETRY_PUSHES_WAITING_MAX = 100
 TELEMETRY_BYTES_WAITING_MAX = 16 * MIB
 # Client instances whose metrics are told (default of ottla.metrics.clients.max), and series of each of them. A consumer
-# of some partitions has a hundred series.
+# of some partitions has a hundred series. So many take 20 MB.
 TELEMETRY_CLIENTS = 100
 TELEMETRY_SERIES_MAX = 500
