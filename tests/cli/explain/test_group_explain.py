@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from tests.cli.conftest import Run, invoke
+from tests.cli.conftest import Run, invoke, started
 from tests.cli.explain.actors import GROUP, commit, commit_messages, member, produce, running
 from tests.support.waiting import until
 
@@ -289,4 +291,18 @@ def test_lag_once_and_as_json_lines(ottla: Ottla, orders: EmbeddedBroker) -> Non
     shown = ottla("group", "lag", GROUP, "-i", "0.2").lines
     assert shown[0].startswith(f"{GROUP}  classic  Stable")
     assert shown[2].split("\t")[:4] == ["orders-0", "3", "10", "7"]
+    consumer.close()
+
+
+def test_lag_is_watched_until_ctrl_c(ottla: Ottla, orders: EmbeddedBroker) -> None:
+    produce(orders, 10)
+    consumer = member(orders)
+    commit(consumer, 3)
+    with started("group", "lag", GROUP, "--watch", "-i", "0.1", "--json", "-b", orders.bootstrap) as process:
+        assert process.stdout is not None and process.stderr is not None
+        looks = [json.loads(process.stdout.readline()) for _ in range(3)]
+        assert [each["partitions"][0]["lag"] for each in looks] == [7, 7, 7]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+        assert process.stderr.read() == ""
     consumer.close()

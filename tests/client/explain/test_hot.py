@@ -47,6 +47,11 @@ def test_a_small_sample_says_nothing_about_keys() -> None:
     assert not any("key" in each for each in advise(heat(10.0, 10.0, keys=(HotKey(b"a", 9, 0.9),), sampled=10)))
 
 
+def test_few_records_say_nothing_about_skew() -> None:
+    parts = (HotPartition(0, 3, 300, 0.0), HotPartition(1, 0, 0, 0.0))
+    assert len(advise(TopicHeat("orders", 5.0, parts, 3, 3, ()))) == 1
+
+
 def test_nothing_written() -> None:
     (told,) = advise(heat(0.0, 0.0, keys=(HotKey(b"a", 20, 0.02),)))
     assert told.startswith("nothing was written")

@@ -94,6 +94,7 @@ class BlockingGroups(Face[GroupAdmin]):
     delete_offsets_each = waits(GroupAdmin.delete_offsets_each)
     lag = waits(GroupAdmin.lag)
     lag_each = waits(GroupAdmin.lag_each)
+    events = waits(GroupAdmin.events)
 
 
 class BlockingShares(Face[ShareAdmin]):

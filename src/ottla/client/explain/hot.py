@@ -22,7 +22,7 @@ from ottla.model.errors import ApiError
 PARTITION_BYTES_PER_S = 10_000_000
 _SKEWED = 2.0  # the fullest or busiest partition against the average
 _HOT_KEY_SHARE = 0.1
-_SAMPLED_MIN = 100  # records: fewer say nothing about keys
+_SAMPLED_MIN = 100  # records: fewer say nothing about keys, or about skew
 
 
 class HotPartition(NamedTuple):
@@ -142,6 +142,8 @@ def _of_keys(heat: TopicHeat, hottest: HotKey) -> Sequence[str]:
 
 def _of_skew(heat: TopicHeat, *, is_hot: bool) -> Sequence[str]:
     told: list[str] = []
+    if sum(each.records for each in heat.partitions) < _SAMPLED_MIN:
+        return told
     for what, values in (
         ("records per second", [each.records_per_s for each in heat.partitions]),
         ("records", [float(each.records) for each in heat.partitions]),
