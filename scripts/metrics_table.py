@@ -34,9 +34,20 @@ scrape_configs:
 (`kafka-2_0_0.yml`), in lower case and with the same labels, so that dashboards made for these show figures. Names of
 our own begin with `ottla_`.
 
-**Who may read.** The endpoint has no users and no TLS yet, so it serves loopback only: a node with any other
-address does not start. An agent on the same machine (Prometheus' own agent mode, or a proxy with TLS) passes metrics
-on. `ottla up --secure` leaves the endpoint off.
+**Who may read.** HOST:PORT is for this machine: without encryption and users the endpoint serves loopback only, and a
+node with any other address does not start. `HTTPS://HOST:PORT` serves any address, with the node's TLS
+(`listener.name.metrics.ssl.…`, else `ssl.…`, reloaded as those of listeners) and the cluster's users: a client shows a
+certificate (`listener.name.metrics.ssl.client.auth`), or a name and a password (HTTP basic authentication): of a SCRAM
+user of the cluster, or of PLAIN users in `listener.name.metrics.plain.sasl.jaas.config`. With an authorizer it needs
+Describe on the cluster. Delegation tokens and other mechanisms are not taken. Anybody may ask `/healthz` and whether
+`/readyz`; its reasons are at `/readyz/reasons`, for users. `ottla up --secure` leaves the endpoint off.
+
+```yaml
+  - job_name: ottla
+    scheme: https
+    tls_config: {ca_file: ca.pem}
+    basic_auth: {username: prometheus, password_file: password}
+```
 
 **What it costs.** Nothing is counted without a listener. With one, requests are counted as they are handled, and
 everything else is read when somebody asks: a scrape works in slices of the event loop, so it holds up no request,

@@ -26,8 +26,8 @@ OPEN = {
     ),
     "security": (
         "node_security",
-        "audit.log audit.sinks audit.writer authentication authorization key_document listener_security listener_tls "
-        "logins peer_security provider_trust verification_keys",
+        "audit.log audit.sinks audit.writer authentication authorization credentials key_document listener_security "
+        "listener_tls logins peer_security provider_trust verification_keys",
     ),
     "storage": (
         "storage",
@@ -51,7 +51,7 @@ OPEN = {
     "groups": ("groups", "outside_commits share_group_states"),
     "schemas": ("contracts", ""),
     "coordinators": ("on_demand all_coordinators", ""),
-    "net": ("listener", "connection_limits request_in_frame"),
+    "net": ("listener", "connection_limits handshakes request_in_frame tls_socket"),
     "handlers": ("", ""),
     "metrics": ("node_metrics", "sources"),
 }

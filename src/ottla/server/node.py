@@ -24,6 +24,7 @@ from ottla.server.quorum.quorum_member import QuorumMember
 from ottla.server.rooms import Rooms
 from ottla.server.security.node_security import NodeSecurity
 from ottla.server.settings.configs import Configs
+from ottla.server.settings.metrics_listener import MetricsPlace
 from ottla.server.settings.node_settings import NodeSettings
 from ottla.server.storage.directories import DataDirectory, open_directories
 from ottla.server.storage.partitions import Partitions
@@ -153,10 +154,16 @@ class Node:
         return [] if self.composed is None else self.composed.addresses
 
     @property
-    def metrics_address(self) -> tuple[str, int] | None:
+    def metrics_place(self) -> MetricsPlace | None:
         """Where the node tells its metrics; None if it does not."""
         metrics = None if self.composed is None else self.composed.metrics
-        return None if metrics is None else metrics.address
+        return None if metrics is None else metrics.place
+
+    @property
+    def metrics_address(self) -> tuple[str, int] | None:
+        """The same without saying whether it has TLS."""
+        place = self.metrics_place
+        return None if place is None else (place.host, place.port)
 
     @property
     def storage_lost(self) -> bool:

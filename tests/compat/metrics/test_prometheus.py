@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 from tests.server.metrics.scraping import ON, scraped
+from tests.server.security.secured import Certificates
 from tests.server.talk import create, produce
 from tests.support import tools
 from tests.support.processes.prometheus import Prometheus
 from tests.support.requests.raw import RawConnection
 from tests.support.waiting import until
 
+from ottla import Blocking
 from ottla.testing.broker import EmbeddedBroker
 
 MESSAGES = "kafka_server_brokertopicmetrics_messagesin_total"
@@ -63,3 +65,22 @@ def test_prometheus_scrapes_and_answers(broker: EmbeddedBroker, tmp_path: Path) 
         assert asked.query("sum(kafka_controller_kafkacontroller_activecontrollercount)") == {"": 1}
         assert asked.query("kafka_server_replicamanager_underreplicatedpartitions") == {"": 0}
         assert asked.query("up") == {"": 1}
+
+
+def test_prometheus_scrapes_over_tls_as_a_user(tmp_path: Path) -> None:
+    tools.require(tools.missing_prometheus())
+    certificates = Certificates.make(tmp_path / "tls")
+    tls = {f"listener.name.metrics.{name}": value for name, value in certificates.node().items()}
+    with EmbeddedBroker(tmp_path / "data", {"ottla.metrics.listener": "HTTPS://127.0.0.1:0"} | tls) as broker:
+        assert broker.node is not None
+        assert broker.node.metrics_address is not None
+        host, port = broker.node.metrics_address
+        with Blocking(broker.bootstrap) as client:
+            client.admin.users.set_password("prometheus", "secret")
+        scheme, trusts = "scheme: https", f"tls_config: {{ca_file: {certificates.trusted}}}"
+        users = [f"basic_auth: {{username: prometheus, password: {each}}}" for each in ("secret", "wrong")]
+        with Prometheus(tmp_path / "prometheus", [f"{host}:{port}"], scheme, trusts, users[0]) as asked:
+            asked.until_scraped()
+            until(lambda: asked.query("ottla_build_info"), len)
+        with Prometheus(tmp_path / "other", [f"{host}:{port}"], scheme, trusts, users[1]) as asked:
+            until(asked.health, lambda found: "401" in "".join(found))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -12,26 +14,27 @@ import pytest
 from tests.server.nodes import until
 
 from ottla.model import limits
-from ottla.server.metrics.http_endpoint import HttpAnswer, HttpEndpoint
+from ottla.server.loop.runtime import Runtime
+from ottla.server.metrics.http_endpoint import HttpAnswer, HttpEndpoint, HttpRequest
 from ottla.server.ports.sockets import OsNet
 from ottla.server.process import loop_factory
 
 LARGE = [bytes([65 + number % 26]) * 1_000_000 for number in range(20)]
 
 
-async def hello() -> HttpAnswer:
+async def hello(_: HttpRequest) -> HttpAnswer:
     return HttpAnswer(HTTPStatus.OK, (b"hello ", b"there"))
 
 
-async def large() -> HttpAnswer:
+async def large(_: HttpRequest) -> HttpAnswer:
     return HttpAnswer(HTTPStatus.OK, LARGE)
 
 
-async def broken() -> HttpAnswer:
+async def broken(_: HttpRequest) -> HttpAnswer:
     raise ZeroDivisionError
 
 
-async def stuck() -> HttpAnswer:
+async def stuck(_: HttpRequest) -> HttpAnswer:
     await asyncio.Event().wait()
     raise AssertionError("nobody sets it")
 
@@ -39,7 +42,8 @@ async def stuck() -> HttpAnswer:
 @asynccontextmanager
 async def serving() -> AsyncIterator[HttpEndpoint]:
     resources = {"/hello": hello, "/large": large, "/broken": broken, "/stuck": stuck}
-    endpoint = HttpEndpoint(OsNet().listen("127.0.0.1", 0), asyncio.get_running_loop(), resources)
+    runtime = Runtime(asyncio.get_running_loop(), now_ms=lambda: 0, rng=random.Random(1), clock_s=time.monotonic)
+    endpoint = HttpEndpoint(OsNet().listen("127.0.0.1", 0), runtime, resources)
     try:
         yield endpoint
     finally:

@@ -133,8 +133,8 @@ def test_what_is_declared_is_told_and_the_other_way_round(broker: EmbeddedBroker
     told = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     declared = {metric.name: metric for metric in metrics()}
     assert told.keys() <= declared.keys()
-    of_groups = {name for name in declared if name.startswith(("ottla_group_", "ottla_share_group_"))}
-    assert declared.keys() - told.keys() <= elsewhere | of_groups
+    others = {name for name in declared if name.startswith(("ottla_group_", "ottla_share_group_"))}
+    assert declared.keys() - told.keys() <= elsewhere | others
     assert all(declared[name].kind is MetricKind(kind) for name, kind in told.items())
 
 
@@ -180,9 +180,12 @@ def test_health(broker: EmbeddedBroker) -> None:
         ("0.0.0.0:9404", "loopback only"),
         ("node.example:9404", "loopback only"),
         ("9404", "loopback only"),
-        ("127.0.0.1", "not HOST:PORT"),
-        ("127.0.0.1:70000", "not HOST:PORT"),
-        ("127.0.0.1:x", "not HOST:PORT"),
+        ("127.0.0.1", "neither HOST:PORT nor HTTPS"),
+        ("127.0.0.1:70000", "neither HOST:PORT nor HTTPS"),
+        ("127.0.0.1:x", "neither HOST:PORT nor HTTPS"),
+        ("HTTPS://:9404", "neither HOST:PORT nor HTTPS"),
+        ("HTTP://127.0.0.1:9404", "loopback only"),
+        ("HTTPS://127.0.0.1:0", "listener METRICS: ssl.keystore.location is not set"),
     ],
 )
 def test_addresses_that_are_refused(tmp_path: Path, value: str, problem: str) -> None:

@@ -25,9 +25,11 @@ scrape_configs:
 
 
 class Prometheus:
-    def __init__(self, directory: Path, targets: Sequence[str]) -> None:
+    def __init__(self, directory: Path, targets: Sequence[str], *settings: str) -> None:
+        """`settings` are further lines of the job."""
         self._directory = directory
         self._targets = targets
+        self._settings = settings
         (port,) = free_ports(1)
         self._address = f"127.0.0.1:{port}"
         self._process: subprocess.Popen[bytes] | None = None
@@ -35,7 +37,8 @@ class Prometheus:
     def __enter__(self) -> Prometheus:
         self._directory.mkdir(parents=True, exist_ok=True)
         config = self._directory / "prometheus.yml"
-        config.write_text(_CONFIG.format(targets=", ".join(f'"{target}"' for target in self._targets)))
+        targets = ", ".join(f'"{target}"' for target in self._targets)
+        config.write_text(_CONFIG.format(targets=targets) + "".join(f"    {each}\n" for each in self._settings))
         with (self._directory / "prometheus.err").open("ab") as err:
             self._process = subprocess.Popen(
                 [
@@ -72,12 +75,13 @@ class Prometheus:
 
     def until_scraped(self) -> None:
         """Waits until all targets were scraped well."""
-        until(self._health, lambda found: found == ["up"] * len(self._targets))
+        until(self.health, lambda found: found == ["up"] * len(self._targets))
 
-    def _health(self) -> list[str]:
+    def health(self) -> list[str]:
+        """The health of each target, followed by its last error; none while Prometheus starts."""
         try:
             return [f"{each['health']}{each['lastError']}" for each in self.targets()]
-        except OSError:  # it is starting
+        except OSError:
             return []
 
     def _get(self, path: str) -> Any:

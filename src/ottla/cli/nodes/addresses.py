@@ -33,9 +33,10 @@ def host_and_port(text: str, default_host: str = DEFAULT_HOST) -> tuple[str, int
     return host, int(port)
 
 
-def metrics_url(host: str, port: int) -> str:
+def metrics_url(host: str, port: int, has_tls: bool) -> str:
     """Where a browser or Prometheus finds the metrics of a node."""
-    return f"http://[{host}]:{port}/metrics" if ":" in host else f"http://{host}:{port}/metrics"
+    scheme = "https" if has_tls else "http"
+    return f"{scheme}://[{host}]:{port}/metrics" if ":" in host else f"{scheme}://{host}:{port}/metrics"
 
 
 def check_free(places: Iterable[tuple[str, int]]) -> None:

@@ -198,8 +198,8 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: Regist
         console = out()
         console.print(f"[bold green]Ottla is up[/bold green] at [bold cyan]{literal(address)}[/bold cyan]")
         console.print(f"[dim]data in {literal(where)}[/dim]")
-        if node.metrics_address is not None:
-            console.print(f"[dim]metrics at {literal(metrics_url(*node.metrics_address))}[/dim]")
+        if node.metrics_place is not None:
+            console.print(f"[dim]metrics at {literal(metrics_url(*node.metrics_place))}[/dim]")
         suffix = "" if address == DEFAULT_LISTEN else f" -b {address}"
         for command in (f"ottla produce hello 'first record'{suffix}", f"ottla consume hello --from-beginning{suffix}"):
             console.print(f"  [dim]try[/dim] {literal(command)}")

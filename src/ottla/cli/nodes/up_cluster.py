@@ -171,7 +171,9 @@ class UpCluster:
         console.print(f"[dim]{brokers} {noun}{apart}, data and property files in {literal(self._where)}[/dim]")
         metrics = [each.values.get(OTTLA_METRICS_LISTENER.name) for each in self._nodes]
         if any(metrics):
-            told = ", ".join(metrics_url(*host_and_port(each)) for each in metrics if each)
+            from ottla.server.settings.metrics_listener import metrics_place
+
+            told = ", ".join(metrics_url(*metrics_place(each)) for each in metrics if each)
             console.print(f"[dim]metrics at {literal(told)}[/dim]", soft_wrap=True)
         registry, config = self._registry, None
         if self._secured is not None:

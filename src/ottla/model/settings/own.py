@@ -39,7 +39,8 @@ OTTLA_FSYNC_BEFORE_ACK = own.boolean(
 )
 OTTLA_METRICS_LISTENER = own.optional_text(
     "ottla.metrics.listener",
-    "Address on loopback for `/metrics`, `/healthz`, `/readyz`, HOST:PORT; without it nothing is measured.",
+    "Address for `/metrics`, `/healthz`, `/readyz`: HOST:PORT on loopback, or HTTPS://HOST:PORT anywhere, with the "
+    "node's TLS (`listener.name.metrics.ssl.…`, else `ssl.…`) and users; without it nothing is measured.",
 )
 OTTLA_METRICS_CLIENTS_MAX = own.int32(
     "ottla.metrics.clients.max",

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from ottla.model import limits
 from ottla.observe.metrics.catalogue import process as told
 from ottla.observe.metrics.exposition import CONTENT_TYPE, Exposition
+from ottla.security.principal import Principal
 from ottla.server.api.request_counts import RequestCounts
 from ottla.server.metrics.changes import ChangeCounts
 from ottla.server.metrics.clients import ClientsCollector
@@ -22,7 +23,7 @@ from ottla.server.metrics.collector import Collector
 from ottla.server.metrics.connections import ConnectionsCollector
 from ottla.server.metrics.coordinators import CoordinatorsCollector
 from ottla.server.metrics.health import Health
-from ottla.server.metrics.http_endpoint import HttpAnswer, HttpEndpoint
+from ottla.server.metrics.http_endpoint import HttpAnswer, HttpEndpoint, HttpRequest, Resource
 from ottla.server.metrics.lag.figures import group_names
 from ottla.server.metrics.lag.lags import GroupLags
 from ottla.server.metrics.lag.unread import UnreadRecords
@@ -36,6 +37,8 @@ from ottla.server.metrics.sources import MetricSources
 from ottla.server.metrics.topics import TopicsCollector
 from ottla.server.ports.process_usage import process_usage, thread_cpu
 from ottla.server.ports.sockets import Net
+from ottla.server.security.logins import TLS
+from ottla.server.settings.metrics_listener import METRICS, MetricsPlace
 
 _JSON = "application/json"
 
@@ -43,11 +46,13 @@ _JSON = "application/json"
 class NodeMetrics:
     """`requests` counts what the node's listeners serve; `health` tells whether it is ready."""
 
-    def __init__(self, place: tuple[str, int], of: MetricSources) -> None:
+    def __init__(self, place: MetricsPlace, of: MetricSources) -> None:
         runtime, settings, metadata = of.runtime, of.configs.broker, of.member.metadata
         self.requests = RequestCounts()
         self.health = Health(of.storage, metadata, of.is_open, is_broker=of.is_broker)
         self._place = place
+        self._security = of.security
+        self._configs = of.configs
         self._runtime = runtime
         self._metadata = metadata
         self._begun_s = runtime.clock_s()
@@ -75,13 +80,25 @@ class NodeMetrics:
         )
 
     @property
-    def address(self) -> tuple[str, int] | None:
+    def place(self) -> MetricsPlace | None:
         """Where the endpoint listens."""
-        return None if self._endpoint is None else self._endpoint.address
+        return None if self._endpoint is None else MetricsPlace(*self._endpoint.address, self._place.has_tls)
 
     def start(self, net: Net) -> None:
-        resources = {"/metrics": self._metrics, "/healthz": self._alive, "/readyz": self._ready}
-        self._endpoint = HttpEndpoint(net.listen(*self._place), self._runtime.loop, resources)
+        resources: dict[str, Resource] = {"/metrics": self._metrics, "/healthz": self._alive, "/readyz": self._ready}
+        tls = self._security.listener(METRICS).tls if self._place.has_tls else None
+        if tls is not None:
+            from ottla.server.metrics.gate import MetricsGate
+
+            gate = MetricsGate(self._runtime, self._configs, self._security, self._security.new_credentials())
+            # Anybody may ask whether the node is ready, as balancers do; the reasons are for users.
+            resources |= {
+                "/metrics": gate.guarded(self._metrics),
+                "/readyz": self._whether_ready,
+                "/readyz/reasons": gate.guarded(self._ready),
+            }
+        sock = net.listen(self._place.host, self._place.port)
+        self._endpoint = HttpEndpoint(sock, self._runtime, resources, tls, self._login)
         self._loop_watch.start()
 
     async def close(self) -> None:
@@ -120,9 +137,16 @@ class NodeMetrics:
         exposition.add(told.SAMPLES_LEFT_OUT, exposition.left_out)
         return exposition
 
+    def _login(self, host: str, principal: Principal | None, reason: str) -> None:
+        """Note a client whose certificate names it, or that was refused in its handshake."""
+        if principal is None:
+            self._security.logins.failed(METRICS, TLS, host, "", reason)
+        else:
+            self._security.logins.succeeded(METRICS, TLS, host, str(principal))
+
     # --- what the endpoint answers
 
-    async def _metrics(self) -> HttpAnswer:
+    async def _metrics(self, _: HttpRequest) -> HttpAnswer:
         exposition = await self.collect()
         chunks = []
         for chunk in exposition.chunks():
@@ -130,11 +154,15 @@ class NodeMetrics:
             await self._runtime.slices.turn()
         return HttpAnswer(HTTPStatus.OK, chunks, CONTENT_TYPE)
 
-    async def _alive(self) -> HttpAnswer:
+    async def _alive(self, _: HttpRequest) -> HttpAnswer:
         """Answer that the event loop turns: else there would be no answer."""
         return HttpAnswer(HTTPStatus.OK, (b"ok\n",))
 
-    async def _ready(self) -> HttpAnswer:
+    async def _whether_ready(self, _: HttpRequest) -> HttpAnswer:
+        status = HTTPStatus.SERVICE_UNAVAILABLE if self.health.problems() else HTTPStatus.OK
+        return HttpAnswer(status, (f"{status.phrase}\n".encode(),))
+
+    async def _ready(self, _: HttpRequest) -> HttpAnswer:
         problems = self.health.problems()
         status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
         told_ = {"ready": not problems, "reasons": problems}

@@ -17,6 +17,7 @@ from ottla.security.protocol import SecurityProtocol, authenticates
 from ottla.server.settings.endpoints import controller_names
 from ottla.server.settings.listener_config import ignored_client_auth, listener_config
 from ottla.server.settings.listeners import ListenerAddress, security_protocols
+from ottla.server.settings.metrics_listener import METRICS, has_secured_metrics
 
 log = logging.getLogger(__name__)
 _SECURE = "SASL_SSL, or SSL with ssl.client.auth=required (docs/security.md)"
@@ -48,6 +49,7 @@ def warn_of_exposure(node: NodeConfig, listeners: Sequence[ListenerAddress]) -> 
                 SSL_CLIENT_AUTH.name,
             )
     known = {each.name.lower() for each in listeners} | {name.lower() for name in controller_names(node.broker)}
+    known |= {METRICS.lower()} if has_secured_metrics(node.broker) else set()
     for stranger in strangers(node.static, known):
         log.warning(
             "settings begin with listener.name.%s., but no listener has this name (the listeners are: %s): they "

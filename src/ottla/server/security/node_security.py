@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from ottla.cluster.commands.delegation_tokens import secret_key_in
 from ottla.cluster.entities import Change, ConfigChanged
@@ -27,6 +28,10 @@ from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import inter_broker_listener
 from ottla.server.settings.listener_config import client_auth, listener_config
 from ottla.server.settings.listeners import ListenerAddress, security_protocols
+from ottla.server.settings.metrics_listener import METRICS, has_secured_metrics
+
+if TYPE_CHECKING:
+    from ottla.server.security.credentials import Credentials
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +47,13 @@ class NodeSecurity:
         """Raise INVALID_CONFIG if a listener cannot be secured as the settings ask for."""
         self._runtime = runtime
         self._configs = configs
+        self._state = state
         protocols = security_protocols(configs.broker)
         self._listeners = {
-            each.name: self._secured(each.name, SecurityProtocol[protocols[each.name]], state) for each in listeners
+            each.name: self._secured(each.name, SecurityProtocol[protocols[each.name]]) for each in listeners
         }
+        if has_secured_metrics(configs.broker):
+            self._listeners[METRICS] = self._secured(METRICS, SecurityProtocol.SSL)
         warn_of_exposure(configs.node, listeners)
         self.audit = audit_log(configs, runtime)  # None if it is off
         self.authorization = Authorization(configs.broker, self.audit)
@@ -105,7 +113,7 @@ class NodeSecurity:
                     await self._runtime.in_worker(listener.tls.refresh, listener_config(node, name), asked)
                     await self._runtime.in_worker(listener.tls.look_at_time, self._runtime.now_ms())
 
-    def _secured(self, name: str, protocol: SecurityProtocol, state: Callable[[], ClusterState]) -> ListenerSecurity:
+    def _secured(self, name: str, protocol: SecurityProtocol) -> ListenerSecurity:
         tls = sasl = None
         if protocol.has_tls:
             from ottla.server.security.listener_tls import ListenerTls
@@ -116,15 +124,19 @@ class NodeSecurity:
             tls = ListenerTls(name, listener_config(node, name), asked, is_between_brokers=is_between_brokers)
             tls.look_at_time(self._runtime.now_ms())
         if protocol.has_sasl:
-            from ottla.server.security.credentials import Credentials
             from ottla.server.security.listener_sasl import ListenerSasl
 
-            credentials = Credentials(
-                state,
-                secret_key_in(self._configs.broker),
-                self._runtime.now_ms,
-                lambda: self._configs.broker[OTTLA_SCRAM_UNKNOWN_USERS_SECRET],
-                self._runtime.rng,
-            )
-            sasl = ListenerSasl(name, self._configs.node, self._runtime, credentials)
+            sasl = ListenerSasl(name, self._configs.node, self._runtime, self.new_credentials())
         return ListenerSecurity(protocol, tls, sasl)
+
+    def new_credentials(self) -> Credentials:
+        """Return what the cluster knows about its users, for one listener."""
+        from ottla.server.security.credentials import Credentials
+
+        return Credentials(
+            self._state,
+            secret_key_in(self._configs.broker),
+            self._runtime.now_ms,
+            lambda: self._configs.broker[OTTLA_SCRAM_UNKNOWN_USERS_SECRET],
+            self._runtime.rng,
+        )

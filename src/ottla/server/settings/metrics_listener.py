@@ -1,40 +1,66 @@
-"""The address of the node's metrics endpoint."""
+"""The address of the node's metrics endpoint: HOST:PORT on loopback, or HTTPS://HOST:PORT anywhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
+from typing import Final, NamedTuple
 
 from ottla.model import limits
 from ottla.model.config import Config
 from ottla.model.settings.own import OTTLA_METRICS_LISTENER
+from ottla.server.settings.listeners import ListenerAddress
 
+# The name of the endpoint among the node's listeners: `listener.name.metrics.ssl.keystore.location`.
+METRICS: Final = "METRICS"
 _LOCALHOST = "localhost"
+_HTTPS = "https://"
 
 
-def metrics_address(settings: Config) -> tuple[str, int] | None:
-    """Return host and port; None if the endpoint is off. Raises ValueError if that is no address of loopback."""
-    text = settings[OTTLA_METRICS_LISTENER]
-    if not text:
-        return None
-    host, _, port = text.rpartition(":")
+class MetricsPlace(NamedTuple):
+    """Where the endpoint listens; with TLS it has users, too."""
+
+    host: str
+    port: int
+    has_tls: bool = False
+
+
+def metrics_place(text: str) -> MetricsPlace:
+    """Return the place that a text names. Raises ValueError if it names none, or one where nothing may be told."""
+    has_tls = text.lower().startswith(_HTTPS)
+    host, _, port = (text[len(_HTTPS) :] if has_tls else text).rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not (port.isascii() and port.isdecimal() and int(port) <= limits.PORT_MAX):
-        raise ValueError(f"{OTTLA_METRICS_LISTENER.name} is {text}, which is not HOST:PORT")
-    if not _is_loopback(host):
-        # The endpoint has no users and no encryption: what it tells is for this machine.
+    if not (port.isascii() and port.isdecimal() and int(port) <= limits.PORT_MAX) or (has_tls and not host):
+        raise ValueError(f"{OTTLA_METRICS_LISTENER.name} is {text}, which is neither HOST:PORT nor HTTPS://HOST:PORT")
+    if not has_tls and not _is_loopback(host):
+        # Without encryption and users, what the endpoint tells is for this machine.
         raise ValueError(
-            f"{OTTLA_METRICS_LISTENER.name} is {text}, but the endpoint serves loopback only, without users and TLS: "
-            f"127.0.0.1:{port} is possible, and a proxy or an agent on this machine that passes metrics on"
+            f"{OTTLA_METRICS_LISTENER.name} is {text}, but without TLS and users the endpoint serves loopback only: "
+            f"127.0.0.1:{port} is possible, and HTTPS://{host or '0.0.0.0'}:{port}, which has the node's TLS and users"
         )
-    return host, int(port)
+    return MetricsPlace(host, int(port), has_tls)
 
 
-def metrics_problems(settings: Config) -> Iterator[str]:
+def metrics_address(settings: Config) -> MetricsPlace | None:
+    """Return where the endpoint listens; None if it is off. Raises ValueError."""
+    text = settings[OTTLA_METRICS_LISTENER]
+    return metrics_place(text) if text else None
+
+
+def has_secured_metrics(settings: Config) -> bool:
+    """Whether the endpoint has TLS and users."""
+    place = metrics_address(settings)
+    return place is not None and place.has_tls
+
+
+def metrics_problems(settings: Config, listeners: Sequence[ListenerAddress]) -> Iterator[str]:
     try:
-        metrics_address(settings)
+        place = metrics_address(settings)
     except ValueError as error:
         yield str(error)
+    else:
+        if place is not None and place.has_tls and any(each.name == METRICS for each in listeners):
+            yield f"a listener is named {METRICS}, which is the name of the metrics endpoint for its TLS settings"
 
 
 def _is_loopback(host: str) -> bool:

@@ -31,7 +31,7 @@ def check_start(configs: Configs, endpoints: Sequence[ListenerAddress]) -> None:
         *security_problems(configs.node, endpoints, is_alone=not _has_others(settings)),
         *_listeners(settings, endpoints),
         *_quorum(settings, configs.node_id),
-        *metrics_problems(settings),
+        *metrics_problems(settings, endpoints),
     ]
     if problems:
         raise ApiError(ErrorCode.INVALID_CONFIG, "; ".join(problems))
