@@ -6,6 +6,7 @@ import pytest
 from tests.support import tools
 from tests.support.messages.declared import RETIRED, declared, snake
 from tests.support.messages.definitions import NEVER, STRUCT_DEFAULT, Definition, Field, definitions
+from tests.support.requests.one_of_each import OWN_TAG
 
 from ottla.wire import types
 from ottla.wire.api import FIRST_OWN_KEY
@@ -35,7 +36,6 @@ OTHER_DEFAULTS = {
     ("RequestHeader", "client_id"): None,  # a client that does not say who it is; Kafka's default is an empty name
 }
 # Fields that only we send, as tags that Kafka does not know and skips.
-OWN_TAG = 10_000
 OWN_FIELDS = {
     ("DescribeQuorumResponse", "in_doubt"),
     ("DescribeLogDirsRequest", "with_sent_bytes"),

@@ -12,17 +12,20 @@ from ottla.wire.types import Fixed
 TOPIC = "walked"
 GROUP = "walking"
 TRANSACTION = "walk"
+OWN_TAG = 10_000  # the first tag of a field that Kafka does not have
 
 
 def one_of_each(request: type[Request], version: int, topic_id: bytes) -> Any:
-    """Topics, groups and transactional ids have the names above; topics are named by id where they can be."""
+    """Topics, groups and transactional ids have the names above; topics are named by id where they can be. Fields that
+    Kafka does not have keep their defaults.
+    """
     return _struct(request, version, topic_id)
 
 
 def _struct(cls: type[Struct], version: int, topic_id: bytes) -> Any:
     values: dict[str, Any] = {}
     for field in fields(cls):
-        if version in field.versions:
+        if version in field.versions and (field.tag is None or field.tag < OWN_TAG):
             value = (
                 _struct(field.type, version, topic_id) if isinstance(field.type, type) else _leaf(cls, field, topic_id)
             )
