@@ -30,6 +30,12 @@ def metrics() -> str:
     return metrics_table()
 
 
+def dashboard() -> str:
+    from scripts.monitoring.dashboard import dashboard
+
+    return dashboard()
+
+
 def doctor() -> str:
     from scripts.doctor_table import doctor_table
 
@@ -106,6 +112,7 @@ def served() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings,
     "docs/metrics.md": metrics,
+    "deploy/monitoring/dashboard.json": dashboard,
     "docs/doctor.md": doctor,
     "docs/cli.md": cli,
     "docs/ottla.1": man,

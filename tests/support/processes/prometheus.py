@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes some addresses twice a second."""
+"""A real Prometheus that scrapes some addresses twice a second, and looks at its rules as often."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _CONFIG = """
 global:
   scrape_interval: 500ms
   scrape_timeout: 500ms
+  evaluation_interval: 500ms
+rule_files: [{rules}]
 scrape_configs:
   - job_name: ottla
     static_configs:
@@ -25,11 +27,12 @@ scrape_configs:
 
 
 class Prometheus:
-    def __init__(self, directory: Path, targets: Sequence[str], *settings: str) -> None:
-        """`settings` are further lines of the job."""
+    def __init__(self, directory: Path, targets: Sequence[str], *settings: str, rules: Sequence[Path] = ()) -> None:
+        """`settings` are further lines of the job, `rules` files of alerts."""
         self._directory = directory
         self._targets = targets
         self._settings = settings
+        self._rules = rules
         (port,) = free_ports(1)
         self._address = f"127.0.0.1:{port}"
         self._process: subprocess.Popen[bytes] | None = None
@@ -37,8 +40,8 @@ class Prometheus:
     def __enter__(self) -> Prometheus:
         self._directory.mkdir(parents=True, exist_ok=True)
         config = self._directory / "prometheus.yml"
-        targets = ", ".join(f'"{target}"' for target in self._targets)
-        config.write_text(_CONFIG.format(targets=targets) + "".join(f"    {each}\n" for each in self._settings))
+        filled = _CONFIG.format(targets=_listed(self._targets), rules=_listed(self._rules))
+        config.write_text(filled + "".join(f"    {each}\n" for each in self._settings))
         with (self._directory / "prometheus.err").open("ab") as err:
             self._process = subprocess.Popen(
                 [
@@ -60,13 +63,25 @@ class Prometheus:
 
     def query(self, expression: str) -> dict[str, float]:
         """The values of an instant query, by their labels in the order of their names, without `instance` and `job`."""
-        found = self._get(f"query?{urllib.parse.urlencode({'query': expression})}")
         return {
             ",".join(f"{name}={value}" for name, value in sorted(each["metric"].items()) if name in _told(each)): float(
                 each["value"][1]
             )
-            for each in found["result"]
+            for each in self._ask(expression)
         }
+
+    def series(self, expression: str) -> list[dict[str, str]]:
+        """All labels of what an instant query finds."""
+        return [each["metric"] for each in self._ask(expression)]
+
+    def _ask(self, expression: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._get(f"query?{urllib.parse.urlencode({'query': expression})}")["result"]
+        return found
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """The alerts that fire, with their labels and annotations."""
+        found: list[dict[str, Any]] = self._get("alerts")["alerts"]
+        return [each for each in found if each["state"] == "firing"]
 
     def targets(self) -> list[dict[str, Any]]:
         """Its targets, with `health` and `lastError`."""
@@ -87,6 +102,10 @@ class Prometheus:
     def _get(self, path: str) -> Any:
         with urllib.request.urlopen(f"http://{self._address}/api/v1/{path}", timeout=60) as answer:
             return json.load(answer)["data"]
+
+
+def _listed(items: Sequence[object]) -> str:
+    return ", ".join(f'"{item}"' for item in items)
 
 
 def _told(found: dict[str, Any]) -> set[str]:
