@@ -208,6 +208,9 @@ class Rooms:
             peer_requests=self.peer_requests,
             coordinators=self.coordinators,
             connections=self.connections,
+            contracts=self.contracts,
+            dead_letters=lambda: self.__dict__.get("_dead_letters"),  # made when it is first needed
+            fetches=self.fetches,
             quotas=self.quotas,
             listeners=[address.name for address in listened(self.configs.broker)],
             telemetry=self.telemetry,

@@ -109,7 +109,7 @@ def test_groups_and_transactions(broker: EmbeddedBroker) -> None:
             assert found("ottla_groups", kind=kind, state="Stable") == 1
             assert found("ottla_group_members", kind=kind) == 1
             assert found("kafka_coordinator_group_groupmetadatamanager_numgroups") == 1
-            assert found("ottla_connections", listener="PLAINTEXT") >= 1
+            assert found("ottla_connections", listener="PLAINTEXT", state="open") >= 1
 
 
 def test_what_is_declared_is_told_and_the_other_way_round(broker: EmbeddedBroker) -> None:
@@ -125,6 +125,11 @@ def test_what_is_declared_is_told_and_the_other_way_round(broker: EmbeddedBroker
         "ottla_transactions",
         "ottla_groups",
         "ottla_group_members",
+        "ottla_contract_refusals_total",
+        "ottla_cleaner_last_run_seconds",
+        "ottla_disk_free_bytes",
+        "ottla_disk_size_bytes",
+        "kafka_log_logflushstats_logflushrateandtimems",
     }
     with RawConnection(broker.bootstrap) as connection:
         create(connection, "t")

@@ -35,6 +35,7 @@ class EventBudget:
     """All events of a node, the oldest first, so that the oldest can be forgotten whichever group it is of."""
 
     def __init__(self) -> None:
+        self.rebalances = 0  # of all groups, that have begun
         self._rings: OrderedDict[int, _Ring] = OrderedDict()
         self._next = 0
 
@@ -93,6 +94,7 @@ class GroupEvents:
     def add(self, group_id: str, event: GroupEvent) -> None:
         """Remember an event; an end of a rebalance is told only if its beginning was."""
         if event.kind is Happening.REBALANCE_BEGAN:
+            self._budget.rebalances += group_id not in self._rebalances
             self._rebalances.setdefault(group_id, _Rebalance(event.at_ms)).missing = None
         elif event.kind is Happening.REBALANCE_ENDED:
             rebalance = self._rebalances.pop(group_id, None)

@@ -23,6 +23,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.names import check_topic_name, is_reserved
 from ottla.model.settings.node import AUTO_CREATE_TOPICS_ENABLE
 from ottla.model.topic_settings import MAX_MESSAGE_BYTES
+from ottla.records.batch import read_header
 from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.dead_letters.letters import Letters
 from ottla.server.dead_letters.remote_letters import RemoteLetters, RemotePartition
@@ -71,6 +72,7 @@ class DeadLetters:
         self._metadata = metadata
         self._create_topic = create_topic
         self._admit = admit
+        self.count = 0  # letters that were written here, or handed over to a leader
         self._remote = RemoteLetters(peers, storage.waiters.notify)
 
     def write(self, topic: str, group_id: str, source: Partition, dead: Iterable[Dead]) -> Later[ApiError | None]:
@@ -159,13 +161,17 @@ class DeadLetters:
         leader = found.partitions[index].leader
         if leader == NO_LEADER:
             raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE)
+        letters = sum(read_header(batch).count for batch in batches)
         if leader != self._metadata.node_id:
+            self.count += letters
             return self._remote.put(RemotePartition(leader, found.id, topic, index), batches)
         target = self._partitions.find(topic, index)
         try:
-            return [self._append(target, batch) for batch in batches]
+            placed = [self._append(target, batch) for batch in batches]
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self.count += letters
+        return placed
 
     def _append(self, target: Partition, batch: bytearray) -> Placed:
         cuts = target.cuts

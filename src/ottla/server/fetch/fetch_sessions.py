@@ -104,6 +104,7 @@ class FetchSessions(SessionTable[int, FetchSession]):
         self._slots = slots
         self._rng = rng
         self._partitions = 0  # the number of partitions of all sessions
+        self.evicted = 0  # sessions that made room for others
         self._searched_ms = -_SEARCH_MS
         self._searched_for = 0
 
@@ -164,6 +165,10 @@ class FetchSessions(SessionTable[int, FetchSession]):
         self._partitions += len(session.partitions) - session.counted
         session.counted = len(session.partitions)
 
+    def _drop_for_another(self, session: FetchSession) -> None:
+        self.evicted += 1
+        self.drop(session.key)
+
     def _make_room(self, session: FetchSession, now_ms: int) -> bool:
         """Drop sessions that were idle for long until the total of partitions is small enough; return whether it is."""
         while self._partitions > limits.FETCH_SESSIONS_PARTITIONS_MAX:
@@ -175,7 +180,7 @@ class FetchSessions(SessionTable[int, FetchSession]):
                 session.is_privileged or now_ms - oldest.used_ms > limits.FETCH_SESSION_EVICTION_MS
             ):
                 return False
-            self.drop(oldest.key)
+            self._drop_for_another(oldest)
         return True
 
     def _evict(self, newcomer: FetchSession, now_ms: int) -> bool:
@@ -186,7 +191,7 @@ class FetchSessions(SessionTable[int, FetchSession]):
             return False
         oldest = next(iter(self._sessions.values()))
         if now_ms - oldest.used_ms > limits.FETCH_SESSION_EVICTION_MS:
-            self.drop(oldest.key)
+            self._drop_for_another(oldest)
             return True
         size = len(newcomer.partitions)
         if now_ms - self._searched_ms < _SEARCH_MS and size <= self._searched_for and not newcomer.is_privileged:
@@ -202,7 +207,7 @@ class FetchSessions(SessionTable[int, FetchSession]):
         ]
         smallest = min(lower or settled, key=lambda session: len(session.partitions), default=None)
         if smallest is not None:
-            self.drop(smallest.key)
+            self._drop_for_another(smallest)
             return True
         self._searched_ms, self._searched_for = now_ms, size
         return False

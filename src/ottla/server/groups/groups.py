@@ -49,7 +49,7 @@ class Groups:
         self._metadata = coordinating.metadata
         self._rng = coordinating.runtime.rng
         self._topics = ClusterTopics(coordinating.metadata)
-        self._events = EventBudget()
+        self.events = EventBudget()
         self.coordinators: Coordinators[GroupsView] = coordinating.coordinators(
             CONSUMER_OFFSETS_TOPIC,
             types_of(consumer_offsets, consumer_group, share_group, streams_group),
@@ -65,7 +65,7 @@ class Groups:
 
     def _make_machine(self, _: int) -> GroupsMachine:
         configs = self._configs
-        state = GroupsState(self._events)
+        state = GroupsState(self.events)
         return GroupsMachine(GroupsView(state, self._topics, lambda: configs.broker, configs.group, self._rng))
 
     def require_consumer_protocol(self) -> None:

@@ -31,6 +31,7 @@ class CoordinatorsCollector:
         composed = self._coordinators.composed
         if composed is None:  # it coordinates nothing yet
             exposition.add(told.ALL_GROUPS, 0)
+            exposition.add(told.REBALANCES, 0)
             exposition.add(told.OLDEST_TRANSACTION, 0)
             return
         from ottla.groups.listing import AllGroups
@@ -45,6 +46,7 @@ class CoordinatorsCollector:
             if tally.is_full():
                 yield
         exposition.add(told.ALL_GROUPS, groups.total())
+        exposition.add(told.REBALANCES, composed.groups.events.rebalances)
         for (kind, state), count in sorted(groups.items()):
             exposition.add(told.GROUPS, count, kind, state)
         for kind, count in sorted(members.items()):

@@ -34,6 +34,7 @@ from ottla.server.metrics.quorum import QuorumCollector
 from ottla.server.metrics.requests import RequestsCollector
 from ottla.server.metrics.share_groups import ShareGroupsCollector
 from ottla.server.metrics.sources import MetricSources
+from ottla.server.metrics.storage import StorageCollector
 from ottla.server.metrics.topics import TopicsCollector
 from ottla.server.ports.process_usage import process_usage, thread_cpu
 from ottla.server.ports.sockets import Net
@@ -62,6 +63,7 @@ class NodeMetrics:
         self._changes = ChangeCounts(metadata)
         self._loop_watch = LoopWatch(runtime, of.stalls, thread_cpu())
         self._requests = RequestsCollector(self.requests, of.quotas)
+        self._storage = StorageCollector(of)
         groups = group_names(settings)
         unread = UnreadRecords(runtime, of.storage, metadata, of.peer_requests)
         self.lags = GroupLags(runtime, of.coordinators, metadata, unread, groups)
@@ -71,6 +73,7 @@ class NodeMetrics:
             QuorumCollector(of.member).collect,
             self._requests.collect,
             TopicsCollector(of.storage.partitions, settings).collect,
+            self._storage.collect,
             ConnectionsCollector(of.connections, of.security.logins, of.listeners).collect,
             CoordinatorsCollector(of.coordinators, runtime.now_ms).collect,
             self.lags.collect,
@@ -111,6 +114,7 @@ class NodeMetrics:
     def turn(self) -> None:
         """Begin another interval of the quantiles; called every `METRICS_WINDOW_MS`."""
         self._requests.turn()
+        self._storage.turn()
         self._loop_watch.delays.turn()
 
     async def collect(self) -> Exposition:

@@ -16,6 +16,7 @@ from ottla.model.settings.own import (
     OTTLA_METRICS_TOPICS_MAX,
 )
 from ottla.observe.metrics.catalogue import topics as told
+from ottla.observe.metrics.catalogue.storage import PRODUCER_IDS
 from ottla.observe.metrics.exposition import Exposition
 from ottla.replica.partition import Partition
 from ottla.server.loop.slices import Steps, Tally
@@ -27,15 +28,18 @@ _GAUGES = (told.LOG_SIZE, told.LOG_SEGMENTS, told.LOG_START, told.LOG_END, told.
 _TRAFFIC = (1, 2)  # of the counters, those that say how busy a topic is: the bytes
 
 
+def topic_names(settings: Config) -> ToldNames:
+    return ToldNames(
+        settings[OTTLA_METRICS_TOPICS_MAX],
+        settings[OTTLA_METRICS_TOPICS_INCLUDE],
+        settings[OTTLA_METRICS_TOPICS_EXCLUDE],
+    )
+
+
 class TopicsCollector:
     def __init__(self, partitions: Partitions, settings: Config) -> None:
-        names = ToldNames(
-            settings[OTTLA_METRICS_TOPICS_MAX],
-            settings[OTTLA_METRICS_TOPICS_INCLUDE],
-            settings[OTTLA_METRICS_TOPICS_EXCLUDE],
-        )
         self._partitions = partitions
-        self._totals = NamedTotals(names, len(_COUNTERS), _TRAFFIC)
+        self._totals = NamedTotals(topic_names(settings), len(_COUNTERS), _TRAFFIC)
         # What partitions and topics had counted at the last scrape. A topic that is made anew is another object.
         self._former: dict[Partition | Held, tuple[int, ...]] = {}
 
@@ -44,6 +48,7 @@ class TopicsCollector:
         seen: dict[Partition | Held, tuple[int, ...]] = {}
         news: dict[str, list[int]] = {}
         sizes: dict[str, list[int]] = {}
+        producer_ids = 0
         for held in tuple(self._partitions.by_name.values()):
             new, size = [0] * len(_COUNTERS), [0] * len(_GAUGES)
             self._add_news(held, (0, 0, 0, held.failed_produces, held.failed_fetches), seen, new)
@@ -51,12 +56,14 @@ class TopicsCollector:
                 counted = partition.received_records, partition.received_bytes, partition.sent_bytes, 0, 0
                 self._add_news(partition, counted, seen, new)
                 add_to(size, _sizes(partition))
+                producer_ids += len(partition.log.producers)
                 if tally.is_full():
                     yield
             news[held.topic.name], sizes[held.topic.name] = new, size
             if tally.is_full():
                 yield
         self._former = seen
+        exposition.add(PRODUCER_IDS, producer_ids)
         totals = self._totals
         yield from totals.add(news)
         other = [0] * len(_GAUGES)

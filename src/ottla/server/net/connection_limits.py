@@ -47,6 +47,7 @@ class ConnectionLimits:
         self.max_idle_s: float = settings[CONNECTIONS_MAX_IDLE_MS] / 1000  # negative: unlimited
         self.connections: dict[ServerConnection, None] = {}
         self.per_address: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()  # connections that were closed at once, by listener
         self.handshakes: list[Handshakes] = []  # of all listeners with TLS
         self._waiting: dict[Callable[[], None], None] = {}  # listeners that stopped accepting
         self.configure(settings)

@@ -39,8 +39,11 @@ OnRefused: TypeAlias = Callable[[str, str], None]
 
 
 class Handshakes:
-    def __init__(self, runtime: Runtime, on_refused: OnRefused, on_left: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, runtime: Runtime, on_refused: OnRefused, on_left: Callable[[], None] = lambda: None, listener: str = ""
+    ) -> None:
         """`on_left` is called when a handshake has ended."""
+        self.listener = listener
         self.on_refused = on_refused
         self._on_left = on_left
         self._runtime = runtime

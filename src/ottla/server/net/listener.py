@@ -69,7 +69,7 @@ class Listener:
         self._limits = limits
         self._security = security
         self._logins = logins
-        self._handshakes = Handshakes(runtime, self._refused, limits.let_in)
+        self._handshakes = Handshakes(runtime, self._refused, limits.let_in, self.name)
         limits.handshakes.append(self._handshakes)
         self._dispatcher = dispatcher
         self._new_context = new_context
@@ -126,8 +126,7 @@ class Listener:
         tls = self._security.tls
         reason = self._limits.refuses(address[0]) or (None if tls is None else self._handshakes.refuses(address[0]))
         if reason is not None:
-            log.info("refused a connection: %s", reason)
-            sock.close()
+            self._refuse(sock, reason)
             return
         self._limits.make_room()
         sock.setblocking(False)
@@ -155,7 +154,11 @@ class Listener:
             else:
                 self._connect(sock, address, principal)
                 return
+        self._refuse(sock, reason)
+
+    def _refuse(self, sock: Socket | TlsSocket, reason: str) -> None:
         log.info("refused a connection: %s", reason)
+        self._limits.refused[self.name] += 1
         sock.close()
 
     def _connect(self, sock: Socket, address: SocketAddress, principal: Principal) -> None:
@@ -187,6 +190,7 @@ class Listener:
         refusal = refusal_of(connection.context)
         if refusal is not None:
             log.info("refused a connection: %s", refusal)
+            self._limits.refused[self.name] += 1
             self._logins.failed(self.name, TLS, address, principal.name, refusal)
             connection.close()
         else:

@@ -15,7 +15,7 @@ comes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -79,6 +79,11 @@ class Contracts:
                 lambda done: imported.fail() if done.cancelled() else imported.set(None)
             )
         return imported.map(lambda _: self._made().inspector(partition, terms))
+
+    @property
+    def refusals(self) -> Mapping[str, int]:
+        """How many batches of each topic were refused."""
+        return {} if self._inspections is None else self._inspections.refusals
 
     def _imported(self) -> Future[ModuleType] | None:
         """Return the import that is under way; None if there is nothing to wait for."""

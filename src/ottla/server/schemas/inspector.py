@@ -13,6 +13,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Hashable
 from hashlib import sha256
 from typing import NamedTuple
@@ -42,6 +43,7 @@ class Inspections:
         self.dead_letters = dead_letters
         self.now_ms = now_ms
         self.sent_letters = SentLetters()
+        self.refusals: Counter[str] = Counter()  # batches that were refused, by topic
 
     def inspector(self, partition: Partition, terms: ContractTerms) -> ContractInspector:
         return ContractInspector(self, partition, terms)
@@ -159,6 +161,7 @@ class _Faulty:
     def decide(self, offset: int) -> Decision:
         self._check_certain()
         if self.refusal is not None:
+            self._shared.refusals[self._partition.topic] += 1
             raise self.refusal
         return Decision(self.replaced, self._send_letters(offset))
 

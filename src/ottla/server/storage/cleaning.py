@@ -38,6 +38,16 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
+class CleanerCounts:
+    """What the cleaner has done since the node started."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.read_bytes = 0
+        self.ended_ms: int | None = None  # when the last run ended, on the steady clock
+        self.max_dirty_ratio = 0.0  # when it looked last
+
+
 class Cleaner:
     def __init__(
         self, runtime: Runtime, configs: Configs, partitions: Partitions, on_swap: Callable[[Partition], None]
@@ -54,6 +64,7 @@ class Cleaner:
         self._throttle_bytes = 0.0
         self._throttle = Throttle(1.0)
         self._task: asyncio.Task[None] | None = None
+        self.counts = CleanerCounts()
 
     def start(self) -> None:
         """Start compacting; all partitions must be known."""
@@ -158,6 +169,7 @@ class Cleaner:
                 )
             if number % limits.PARTITIONS_VISITED_PER_TURN == 0:
                 await asyncio.sleep(0)
+        self.counts.max_dirty_ratio = max((part.ratio for part in parts.values()), default=0.0)
         chosen = dirtiest(
             (partition, part, partition.log.config.min_cleanable_dirty_ratio)
             for partition, part in parts.items()
@@ -192,6 +204,8 @@ class Cleaner:
         offsets = self._offsets_of(partition)
         offsets.set(_key(partition), compaction.end_offset)
         self._save(offsets)
+        self.counts.runs += 1
+        self.counts.ended_ms = self._runtime.steady_ms()
         log.info("compacted %s up to offset %d", partition.name, compaction.end_offset)
 
     async def _swap(self, partition: Partition, compacted: Log, steps: Generator[Directory, None, bool]) -> bool:
@@ -216,6 +230,7 @@ class Cleaner:
                 step: int | _Ended[T] = await self._runtime.in_worker(_step, work)
                 if not isinstance(step, int):
                     return step.result
+                self.counts.read_bytes += step
                 await asyncio.sleep(self._pause_ms(step) / 1000)
         finally:
             work.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
@@ -20,6 +21,8 @@ from ottla.model.names import CLUSTER_METADATA_TOPIC
 from ottla.model.settings.log import CORDONED_LOG_DIRS
 
 log = logging.getLogger(__name__)
+
+UNKNOWN_BYTES = -1
 
 _METADATA = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 
@@ -243,3 +246,12 @@ def open_directories(paths: list[str], make_disk: Callable[[str], Disk]) -> list
     for failure in failures:
         log.error("%s", failure)
     return usable
+
+
+def disk_room(path: str) -> tuple[int, int]:
+    """Return the size and the free bytes of a directory's disk; UNKNOWN_BYTES if they are not known."""
+    try:
+        usage = shutil.disk_usage(path)
+    except OSError:  # removed, or a simulated disk
+        return UNKNOWN_BYTES, UNKNOWN_BYTES
+    return usage.total, usage.free

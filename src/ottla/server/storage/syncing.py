@@ -18,6 +18,7 @@ from collections.abc import Callable
 from ottla.log.durable import Syncable
 from ottla.log.files.disk import StorageError
 from ottla.model import limits
+from ottla.observe.metrics.histogram import RecentHistogram
 from ottla.replica.partition import Partition
 from ottla.server.loop.disk_threads import DiskThreads
 from ottla.server.storage.log_work import LogWork, error_of
@@ -38,6 +39,7 @@ class Syncer(LogWork):
         self._sealed: dict[Partition, None] = {}  # partitions with rolled segments that wait to be synced
         self._sealing: dict[Partition, None] = {}  # running syncs of rolled segments, for which no request waits
         self._seals = False  # between `start` and `idle`
+        self.times = RecentHistogram()  # how long syncs took, in microseconds
 
     def start(self) -> None:
         """Sync rolled segments from now on, beginning with those that recovery has read."""
@@ -93,9 +95,11 @@ class Syncer(LogWork):
         self._running[partition] = False
         executor = self._threads.of(partition.log.directory.disk)
         future = self._loop.run_in_executor(executor, _sync_all, files)
-        future.add_done_callback(lambda done: self._finished(partition, done))
+        begun_s = self._loop.time()
+        future.add_done_callback(lambda done: self._finished(partition, done, begun_s))
 
-    def _finished(self, partition: Partition, done: asyncio.Future[None]) -> None:
+    def _finished(self, partition: Partition, done: asyncio.Future[None], begun_s: float) -> None:
+        self.times.all.add(int((self._loop.time() - begun_s) * 1e6))
         error = error_of(done)
         if error is not None:
             self._running[partition] = False  # records appended meanwhile are truncated, too

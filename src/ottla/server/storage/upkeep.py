@@ -22,7 +22,7 @@ from ottla.server.loop.periodic_jobs import PeriodicJobs
 from ottla.server.loop.runtime import Runtime
 from ottla.server.settings.configs import Configs
 from ottla.server.storage.checkpoints import Checkpoints
-from ottla.server.storage.cleaning import Cleaner
+from ottla.server.storage.cleaning import Cleaner, CleanerCounts
 from ottla.server.storage.partitions import Partitions
 from ottla.server.storage.recovery import recover_late
 from ottla.server.storage.removal import remove_all
@@ -59,6 +59,7 @@ class Upkeep:
         self._unflushed_since_ms: dict[Partition, int] = {}
         self._trash_due_ms: dict[Partition, int] = {}  # partitions with segments that wait to be removed
         self._cleaner = Cleaner(runtime, configs, partitions, on_swap=self._has_trash)
+        self.deleted_segments = self.deleted_bytes = 0  # by retention
         self._too_high = asyncio.Event()  # set if a recovery point on disk is above that of a truncated log
 
     def start(self) -> None:
@@ -75,6 +76,10 @@ class Upkeep:
         every("high watermarks", watermarks_ms, self._checkpoint_high_watermarks)
         every("producers", settings[PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS], self._expire_producers)
         every("minutes", MINUTE_MS, self._minute)
+
+    @property
+    def cleaner_counts(self) -> CleanerCounts:
+        return self._cleaner.counts
 
     async def stop(self) -> None:
         """Return when no job runs any more, not even in a thread."""
@@ -161,7 +166,11 @@ class Upkeep:
 
     def _retain_one(self, partition: Partition) -> Iterator[int]:
         at_most = limits.SEGMENTS_DELETED_PER_TURN
+        size_bytes = partition.log.size_bytes
         while deleted := partition.log.delete_old_segments(self._runtime.now_ms(), partition.high_watermark, at_most):
+            self.deleted_segments += deleted
+            self.deleted_bytes += size_bytes - partition.log.size_bytes
+            size_bytes = partition.log.size_bytes
             self._has_trash(partition)
             self._changed(partition)
             # followers learn the new log start offset with their next fetch

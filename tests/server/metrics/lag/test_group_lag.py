@@ -104,6 +104,7 @@ def test_a_consumer_group(broker: EmbeddedBroker) -> None:
         assert next(iter(consumer)).value == b"x"
         consumer.commit()
         until_lag(broker, 0, group="g", kind="consumer")
+        assert scraped(broker)("ottla_group_rebalances_total") >= 1
         produce(connection, "t", [b"y", b"z"])
         until_lag(broker, 2, group="g", kind="consumer")
 

@@ -11,10 +11,11 @@ from ottla.observe.metrics.catalogue.partitions import replica_manager
 from ottla.observe.metrics.catalogue.process import process
 from ottla.observe.metrics.catalogue.quorum import quorum
 from ottla.observe.metrics.catalogue.requests import requests
+from ottla.observe.metrics.catalogue.storage import storage
 from ottla.observe.metrics.catalogue.topics import topics
 from ottla.observe.metrics.declaration import Metric
 
-AREAS = (replica_manager, quorum, requests, topics, loop, connections, coordinators, lag, clients, process)
+AREAS = (replica_manager, quorum, requests, topics, storage, loop, connections, coordinators, lag, clients, process)
 
 
 def metrics() -> Iterator[Metric]:

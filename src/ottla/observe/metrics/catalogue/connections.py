@@ -4,7 +4,17 @@ from ottla.observe.metrics.declaration import Area
 
 connections = Area("Connections", "By the names of listeners.")
 
-CONNECTIONS = connections.gauge("ottla_connections", "Open connections.", "listener")
+CONNECTIONS = connections.gauge(
+    "ottla_connections",
+    "Connections by state: handshaking (TLS), authenticating (SASL), open.",
+    "listener",
+    "state",
+)
+REFUSED = connections.counter(
+    "ottla_connections_refused_total",
+    "Connections closed at once: too many of an address or of a tenant, or a certificate without a principal.",
+    "listener",
+)
 LOGINS = connections.counter(
     "ottla_authentication_successes_total", "Clients that proved who they are.", "listener", "mechanism"
 )

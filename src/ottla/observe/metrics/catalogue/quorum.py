@@ -50,3 +50,8 @@ METADATA_LAG = quorum.gauge(
 QUORUM_CHANGES = quorum.counter(
     "ottla_quorum_leader_changes_total", "How often the quorum got another leader, or lost it, while this node watched."
 )
+UNCLEAN = quorum.counter(
+    "kafka_controller_controllerstats_uncleanleaderelections_total",
+    "Partitions of the cluster that a replica began to lead that may lack records, while this node watched.",
+    mbean="kafka.controller:type=ControllerStats,name=UncleanLeaderElectionsPerSec",
+)

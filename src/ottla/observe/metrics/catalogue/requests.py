@@ -5,7 +5,10 @@ from ottla.observe.metrics.declaration import Area
 requests = Area(
     "Requests",
     "Times are those of the last one to two minutes. There is no queue before the handlers here, so Kafka's times in "
-    "queues have no counterpart: waiting for the event loop is in `ottla_event_loop_delay_seconds`.",
+    "queues have no counterpart: waiting for the event loop is in `ottla_event_loop_delay_seconds`. Kafka's "
+    "RemoteTimeMs (waiting for replicas, records or other nodes) is the total time without the local time; the time of "
+    "sending is not measured, because sockets take answers while further requests are handled. Refusals by the "
+    "authorizer are errors, `TOPIC_AUTHORIZATION_FAILED` say.",
 )
 
 REQUESTS = requests.counter(

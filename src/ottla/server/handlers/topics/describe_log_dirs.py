@@ -8,7 +8,6 @@ protocol has no fields.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Generator
 
 from ottla.log.files.disk import Disk
@@ -21,13 +20,11 @@ from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.needs import Needs, on_cluster
 from ottla.server.loop.later import Answer as Reply
-from ottla.server.storage.directories import DataDirectory
+from ottla.server.storage.directories import DataDirectory, disk_room
 from ottla.wire.messages.topics.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 Answer = DescribeLogDirsResponse.Result
 PartitionAnswer = Answer.Topic.Partition
-
-_UNKNOWN_BYTES = -1
 
 
 @handles(DescribeLogDirsRequest, needs=Needs((on_cluster(AclOperation.DESCRIBE),)))
@@ -74,7 +71,7 @@ def _describe(
             if with_sent_bytes:
                 future.sent_bytes = 0
             topics.setdefault(move.name.topic, []).append(future)
-    total_bytes, usable_bytes = _room(directory.path)
+    total_bytes, usable_bytes = disk_room(directory.path)
     return Answer(
         error_code=ErrorCode.NONE,
         log_dir=directory.path,
@@ -104,11 +101,3 @@ def _size_bytes(disk: Disk, name: TopicPartition) -> int:
     """Return the size of a partition that is not open, without opening it, because there may be thousands."""
     segments = [file for file in disk.list(str(name)) if file.endswith(LOG)]
     return sum(disk.open(f"{name}/{file}").size for file in segments)
-
-
-def _room(path: str) -> tuple[int, int]:
-    try:
-        usage = shutil.disk_usage(path)
-    except OSError:  # removed, or a simulated disk
-        return _UNKNOWN_BYTES, _UNKNOWN_BYTES
-    return usage.total, usage.free
