@@ -154,8 +154,9 @@ def _progress() -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from ottla.cli.terminal.output import err
+    from ottla.cli.terminal.visible import visible
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as bar:
         task = bar.add_task("looking")
-        yield lambda what: bar.update(task, description=what)
+        yield lambda what: bar.update(task, description=visible(what))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.cli.doctor.check import HealthLevel
-from ottla.cli.terminal.output import done, note, out
+from ottla.cli.terminal.output import done, note, out, print_text
 from ottla.cli.terminal.visible import visible
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ def show(examination: Examination, *, verbose: bool) -> None:
             console.print(visible(line) if console.is_terminal else line, markup=False)
     if verbose:
         for check, subject in examination.fine:
-            console.print(f"fine     {subject}: {check}", markup=False)
+            print_text(f"fine     {subject}: {check}")
         for left in examination.unmade:
-            console.print(f"unseen   {left.subject}: {left.check}: {left.reason}", markup=False)
+            print_text(f"unseen   {left.subject}: {left.check}: {left.reason}")
     problems = sum(each.level is HealthLevel.PROBLEM for each in examination.found)
     warnings = len(examination.found) - problems
     unmade = len(examination.unmade)

@@ -158,7 +158,7 @@ def clock_off(cluster: ClusterSeen) -> Iterator[Symptom]:
     told = [each.last_caught_up_timestamp for each in quorum.voters if each.node_id == quorum.leader_id]
     if not told or told[0] <= 0:
         raise UnseenError("the controller does not tell its time")
-    off_ms = told[0] - cluster.now_ms
+    off_ms = told[0] - min(max(told[0], cluster.asked_ms), cluster.now_ms)
     if abs(off_ms) > _CLOCK_OFF_MS:
         sign = "ahead of" if off_ms > 0 else "behind"
         yield Symptom(f"node {quorum.leader_id} is {abs(off_ms) / 1000:.0f} s {sign} this machine")

@@ -69,8 +69,11 @@ class SeenTransaction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSeen:
-    """The parts; what ends in `_later` was read again after the time of the sample."""
+    """The parts; what ends in `_later` was read again after the time of the sample. The quorum was read between
+    `asked_ms` and `now_ms`, by this machine's clock.
+    """
 
+    asked_ms: int
     now_ms: int
     brokers: tuple[AdvertisedBroker, ...]
     unreachable: Mapping[int, str]

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PART_S = 30.0  # how long one part may take
+_HURRIED_PART_S = 6.0  # the same where a node is known to be away: some parts would wait for it
 _OF_TOPICS = (
     CLEANUP_POLICY,
     MIN_INSYNC_REPLICAS,
@@ -65,15 +66,16 @@ async def read_cluster(
 
     async def part(what: str, work: Awaitable[T]) -> SeenPart[T]:
         advance(f"cluster: reading {what}")
-        return await _part(work)
+        return await _part(work, part_s)
 
-    described = await admin.nodes.describe(fenced=True)
-    await admin.cluster.refresh()
-    brokers = described.brokers
+    part_s = _PART_S
+    brokers = await _brokers(admin)
     unreachable = await _unreachable(admin, [each for each in brokers if not each.is_fenced])
     reached = [each.node_id for each in brokers if not each.is_fenced and each.node_id not in unreachable]
+    asked_ms = _now_ms()
     quorum = await part("the quorum", quorum_of(admin))
-    now_ms = round(time.time() * 1000)
+    now_ms = _now_ms()
+    part_s = _HURRIED_PART_S if unreachable or quorum.value is None else _PART_S
     topics = await part("topics", admin.topics.all())
     led = _led(topics.value or (), reached)
     topic_settings = await part("settings of topics", _settings_of_topics(admin, topics.value or ()))
@@ -88,6 +90,7 @@ async def read_cluster(
     moves = await part("moves", admin.replicas.reassignments())
     first_disks = await part("disks", disks(admin, reached))
     seen = ClusterSeen(
+        asked_ms=asked_ms,
         now_ms=now_ms,
         brokers=brokers,
         unreachable=unreachable,
@@ -118,6 +121,10 @@ async def read_cluster(
     return await _again(admin, seen, sample_s, reached, advance)
 
 
+def _now_ms() -> int:
+    return round(time.time() * 1000)
+
+
 async def _again(
     admin: Admin, seen: ClusterSeen, sample_s: float, reached: list[int], advance: Callable[[str], None]
 ) -> ClusterSeen:
@@ -127,23 +134,29 @@ async def _again(
     held = seen.producers.value or {}
     return replace(
         seen,
-        moves_later=await _part(admin.replicas.reassignments()),
+        moves_later=await _part(admin.replicas.reassignments()) if seen.moves.value else seen.moves,
         disks_later=await _part(disks(admin, reached)) if seen.moves.value else seen.disks,
-        groups_later=await _part(admin.groups.all()),
+        groups_later=await _part(admin.groups.all()) if seen.groups.value else seen.groups,
         producers_later=await _part(_producers(admin, list(held))) if held else seen.producers,
         transactions_later=await _part(_transactions(admin)) if held else seen.transactions,
         lags=await _part(lags_again(admin, seen.lags.value)) if seen.lags.value else seen.lags,
     )
 
 
-async def _part(work: Awaitable[T]) -> SeenPart[T]:
+async def _part(work: Awaitable[T], part_s: float = _PART_S) -> SeenPart[T]:
     try:
-        async with asyncio.timeout(_PART_S):
+        async with asyncio.timeout(part_s):
             return SeenPart(await work)
     except TimeoutError:
-        return SeenPart(None, f"no answer within {_PART_S:.0f} s")
+        return SeenPart(None, f"no answer within {part_s:.0f} s")
     except (ClientError, ApiError, CommandError, OSError) as error:
         return SeenPart(None, message_of(error))
+
+
+async def _brokers(admin: Admin) -> tuple[AdvertisedBroker, ...]:
+    described = await admin.nodes.describe(fenced=True)
+    await admin.cluster.refresh()
+    return described.brokers
 
 
 async def _unreachable(admin: Admin, brokers: Sequence[AdvertisedBroker]) -> dict[int, str]:
