@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.cli.bad_operating_inputs import OPERATING_USAGE
 from tests.cli.bad_security_inputs import LONG, SECURITY_USAGE, Bad
 
 NOBODY = "127.0.0.1:1"
@@ -14,6 +15,7 @@ VALID: dict[str, str | None] = {
     "registry": None,
     "demo": None,
     "doctor": "doctor",
+    "support-bundle": "support-bundle {bundle.tar.gz}",
     "plan": None,
     "produce": "produce t v",
     "consume": "consume t",
@@ -108,6 +110,7 @@ VALID: dict[str, str | None] = {
 # What nobody has to be asked about.
 USAGE = [
     *SECURITY_USAGE,
+    *OPERATING_USAGE,
     Bad("nope", 2, "No such command"),
     Bad("--nope", 2, "No such option"),
     Bad("--profile '' topic list", 2, "--profile is empty"),
@@ -125,42 +128,6 @@ USAGE = [
     Bad("group explain g --last 100000", 2, "--last"),
     Bad("group lag g --interval soon", 2, "--interval"),
     Bad("group lag ''", 2, "the name of the group is empty"),
-    Bad("doctor --skip nope", 2, "there is no check 'nope'"),
-    Bad("doctor --skip voters-odd", 2, "did you mean voters-even?"),
-    Bad("doctor --sample soon", 2, "--sample"),
-    Bad("doctor --registry ftp://x", 2, "--registry"),
-    Bad("doctor --config {full}", 1, "is a directory and no properties file"),
-    Bad("doctor --config {nothing}", 1, "cannot be read"),
-    Bad("doctor --config {binary}", 1, "binary"),
-    Bad("doctor --config {file}", 1, "line 1 is no setting"),
-    Bad("doctor --config ''", 1, "directory"),
-    Bad("doctor --data {nothing}", 1, "does not exist"),
-    Bad("doctor --data {file}", 1, "is not a directory"),
-    Bad("doctor --data ''", 2, "the path is empty"),
-    Bad("plan", 2, "--in"),
-    Bad("plan --in much", 2, "'much' is not a size such as 100MB"),
-    Bad("plan --in -5MB", 2, "is not a size"),
-    Bad("plan --in 0", 2, "is not a size"),
-    Bad("plan --in ''", 2, "is not a size"),
-    Bad(f"plan --in {'9' * 400}", 2, "up to 1 EB"),
-    Bad("plan --in 1MB --retention ever", 2, "is not a duration"),
-    Bad("plan --in 1MB --retention 0s", 2, "has to be above 0"),
-    Bad("plan --in 1MB --replicas 0", 2, "--replicas"),
-    Bad("plan --in 1MB --replicas 2.5", 2, "--replicas"),
-    Bad("plan --in 1MB --message-size 0", 2, "--message-size"),
-    Bad("plan --in 1MB --fan-out -1", 2, "--fan-out"),
-    Bad("plan --in 1MB --compression 0.5", 2, "--compression"),
-    Bad("plan --in 1MB --compression nan", 2, "--compression"),
-    Bad("plan --in 1MB --peak inf", 2, "--peak"),
-    Bad("plan --in 1MB --disk 4XB", 2, "--disk"),
-    Bad("plan --in 1MB --fill 0", 2, "--fill"),
-    Bad("plan --in 1MB --fill 1.5", 2, "--fill"),
-    Bad("plan --in 1MB --load 0", 2, "--load"),
-    Bad("plan --in 1MB --disk-rate fast", 2, "--disk-rate"),
-    Bad("plan --in 1MB --network 10Gbit", 2, "--network"),
-    Bad("plan --in 1MB --partition-rate -1", 2, "--partition-rate"),
-    Bad("plan --in 1MB --cache never", 2, "--cache"),
-    Bad("plan --in 1MB --spare -1", 2, "--spare"),
     Bad("up --nope", 2),
     Bad("up -l :80000", 2, "ports go from 0 to 65535"),
     Bad("up -l here", 2, "is not HOST:PORT"),

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from ottla.cli import api, config, demo, dlq, group, quota, share, sql, token, topic, txn, user, wire
 from ottla.cli.acl import commands as acl
+from ottla.cli.bundle import command as bundle
 from ottla.cli.capacity import command as capacity
 from ottla.cli.cluster import commands as cluster
 from ottla.cli.doctor import command as doctor
@@ -129,6 +130,7 @@ format.register(app)
 registry.register(app)
 demo.register(app)
 doctor.register(app)
+bundle.register(app)
 capacity.register(app)
 app.add_typer(cluster.app, name="cluster", rich_help_panel="Nodes")
 app.add_typer(topic.app, name="topic", rich_help_panel="Topics and records")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,6 @@ from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration
 
 if TYPE_CHECKING:
     from ottla.cli.doctor.examination import Examination
-    from ottla.cli.doctor.settings.node_settings import SettingsSeen
 
 _WARNINGS = 3  # exit status; 2 is wrong usage
 _PANEL = "Nodes"
@@ -65,20 +63,22 @@ def doctor(
     """
     from ottla.cli.doctor.check import HealthLevel
     from ottla.cli.doctor.examination import Examination
+    from ottla.cli.doctor.subjects import examine_directories, examine_file
     from ottla.cli.doctor.told import show, shown_json
     from ottla.cli.terminal.output import print_json
+    from ottla.cli.terminal.waiting import waiting_line
 
     _check_ids(skip)
     sample_s = parse_duration_ms(sample, "--sample") / 1000
     source = context.get_parameter_source("bootstrap")
     has_cluster = (config is None and not data) or (source is not None and source.name == "COMMANDLINE")
-    with _progress() as advance:
+    with waiting_line() as advance:
         examination = Examination(skip, advance)
         node_id = None
         if config is not None:
-            node_id = _examine_file(examination, config)
+            node_id = examine_file(examination, config)
         if data:
-            _examine_directories(examination, data, node_id)
+            examine_directories(examination, data, node_id)
         if has_cluster:
             _examine_cluster(examination, bootstrap, registry, sample_s, advance)
     if as_json:
@@ -102,61 +102,14 @@ def _check_ids(skip: list[str]) -> None:
             )
 
 
-def _examine_file(examination: Examination, path: Path) -> int | None:
-    """Make the checks of a file; return the id of its node, if it has one."""
-    from ottla.cli.doctor.catalogue import FILE, SETTINGS
-    from ottla.cli.doctor.check import UnseenError
-    from ottla.cli.doctor.settings.reading import read_file
-    from ottla.model.settings.node import NODE_ID
-
-    settings: SettingsSeen = read_file(path)
-    examination.make(FILE.all, settings, path.name)
-    examination.make(SETTINGS.all, settings, path.name)
-    try:
-        return settings.broker[NODE_ID] if NODE_ID.name in settings.values else None
-    except UnseenError:
-        return None
-
-
-def _examine_directories(examination: Examination, paths: list[Path], node_id: int | None) -> None:
-    from ottla.cli.doctor.catalogue import DATA
-    from ottla.cli.doctor.data.directory_seen import DirectorySeen
-    from ottla.cli.terminal.plain import CommandError
-    from ottla.server.ports.system import is_in_use
-
-    for path in paths:
-        if not path.is_dir():
-            what = "is not a directory" if path.exists() else "does not exist"
-            raise CommandError(f"{path} {what}", "a data directory is an entry of log.dirs")
-    for path in paths:
-        seen = DirectorySeen(path, is_in_use(str(path)), tuple(paths), node_id)
-        examination.make(DATA.all, seen, str(path))
-
-
 def _examine_cluster(
     examination: Examination, bootstrap: str, registry: str | None, sample_s: float, advance: Callable[[str], None]
 ) -> None:
-    from ottla.cli.doctor.catalogue import CLUSTER, SETTINGS
     from ottla.cli.doctor.cluster.reading import read_cluster
+    from ottla.cli.doctor.subjects import examine_cluster
     from ottla.cli.registry.calls import RegistryCalls
 
     calls = RegistryCalls(registry) if registry else None
     subjects = None if calls is None else lambda: list(map(str, calls.get("subjects")))
     seen = with_admin(bootstrap, lambda admin: read_cluster(admin, sample_s, subjects, advance))
-    examination.make(CLUSTER.all, seen, "cluster")
-    for node_id, settings in (seen.settings.value or {}).items():
-        examination.make(SETTINGS.all, settings, f"broker {node_id}")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """A line with what is being done, on stderr if it is a terminal."""
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    from ottla.cli.terminal.output import err
-    from ottla.cli.terminal.visible import visible
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as bar:
-        task = bar.add_task("looking")
-        yield lambda what: bar.update(task, description=visible(what))
+    examine_cluster(examination, seen)

@@ -1,5 +1,7 @@
 """Observing the node: stalls, garbage collections, log lines."""
 
+from ottla.model.limits.units import MIB
+
 # A callback of the event loop that runs longer is logged and counted (default of ottla.stall.limit.ms). Everything else
 # waits meanwhile; the goal, which tests/stalls checks for every request, is half of it in CPU time.
 STALL_MS = 100
@@ -37,7 +39,19 @@ UNREAD_OFFSETS_MAX = 100
 METRICS_CONNECTIONS_MAX = 32
 METRICS_REQUEST_BYTES_MAX = 8 * 1_024
 METRICS_REQUEST_S = 10
+# What a command reads of a node's answer: METRICS_SAMPLES_MAX lines of usual length, and room for long names.
+METRICS_ANSWER_BYTES_MAX = 16 * MIB
 # Quantiles are those of the last one to two intervals of this length.
 METRICS_WINDOW_MS = 60_000
 # How often the delay of the event loop is measured.
 METRICS_DELAY_INTERVAL_MS = 200
+# What `ottla support-bundle` packs up, before compression: all of it, one member of the archive, and the end of one log
+# file. It has to fit into a ticket.
+BUNDLE_BYTES_MAX = 128 * MIB
+BUNDLE_MEMBER_BYTES_MAX = 16 * MIB
+BUNDLE_LOG_BYTES_MAX = 8 * MIB
+# Log files of one data directory's surroundings, and files in its listing.
+BUNDLE_LOGS_MAX = 20
+BUNDLE_FILES_MAX = 100_000
+# Groups whose members are packed up.
+BUNDLE_GROUPS_MAX = 1_000

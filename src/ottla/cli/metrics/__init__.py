@@ -1,0 +1,1 @@
+"""The metrics of running nodes, for commands that show them or pack them up."""

@@ -1,0 +1,53 @@
+"""The samples of a node's metrics, read from Prometheus' text format."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+Labels = Mapping[str, str]
+
+_LINE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r"\\(.)")
+
+
+class MetricSamples:
+    """One scrape, by the names of metrics. Lines that are no samples are left out."""
+
+    def __init__(self, text: str = "") -> None:
+        self._samples: dict[str, list[tuple[Labels, float]]] = defaultdict(list)
+        for line in text.splitlines():
+            found = None if line.startswith("#") else _LINE.fullmatch(line)
+            if found is not None:
+                try:
+                    value = float(found[3])
+                except ValueError:
+                    continue
+                self._samples[found[1]].append((_labels(found[2] or ""), value))
+
+    def of(self, name: str) -> Iterator[tuple[Labels, float]]:
+        """The samples of a metric with their labels."""
+        yield from self._samples.get(name, ())
+
+    def value(self, name: str) -> float | None:
+        """The sum of a metric's samples; None if there is none."""
+        samples = self._samples.get(name)
+        return sum(value for _, value in samples) if samples else None
+
+    def by(self, name: str, label: str, **having: str) -> dict[str, float]:
+        """The sums of a metric's samples that have these labels, by the value of one label."""
+        found: dict[str, float] = defaultdict(float)
+        for labels, value in self.of(name):
+            if label in labels and all(labels.get(each) == wanted for each, wanted in having.items()):
+                found[labels[label]] += value
+        return dict(found)
+
+
+def _labels(text: str) -> dict[str, str]:
+    return {name: _ESCAPE.sub(_unescaped, value) for name, value in _LABEL.findall(text)}
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return "\n" if found[1] == "n" else found[1]
