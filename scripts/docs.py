@@ -36,6 +36,18 @@ def dashboard() -> str:
     return dashboard()
 
 
+def alert_rules() -> str:
+    from scripts.monitoring.rules import rules
+
+    return rules()
+
+
+def alerts() -> str:
+    from scripts.monitoring.rules import page
+
+    return page()
+
+
 def doctor() -> str:
     from scripts.doctor_table import doctor_table
 
@@ -113,6 +125,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings,
     "docs/metrics.md": metrics,
     "deploy/monitoring/dashboard.json": dashboard,
+    "deploy/monitoring/alerts.yml": alert_rules,
+    "docs/alerts.md": alerts,
     "docs/doctor.md": doctor,
     "docs/cli.md": cli,
     "docs/ottla.1": man,

@@ -1,0 +1,248 @@
+"""Real faults of a cluster of three nodes make the alerts of deploy/monitoring fire, and clear when they are over.
+
+A minute of the rules passes in a second here. Rules that are not tried have no fault in their declaration.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from scripts.monitoring.alerts import Alert, Pace, alerts
+from scripts.monitoring.rules import rules
+from tests.server.security.secured import plain_jaas
+from tests.server.talk import produce
+from tests.support import tools
+from tests.support.ports import free_ports
+from tests.support.processes.clusters import OttlaCluster, running
+from tests.support.processes.prometheus import Prometheus
+from tests.support.requests.raw import Closed, RawConnection
+from tests.support.waiting import WAIT_S, until
+
+from ottla import Blocking, ProducerOptions
+from ottla.model.errors import ErrorCode
+from ottla.model.ids import TopicPartition
+from ottla.wire.messages.security.sasl_authenticate import SaslAuthenticateRequest
+from ottla.wire.messages.security.sasl_handshake import SaslHandshakeRequest
+
+PACE = Pace(60)
+PAUSED, COMPANION, BROKEN = 1, 2, 3  # ids of the nodes
+DESCRIPTORS = 600  # of the node that will have too few
+PROPERTIES = {
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "ottla.open.files.max": "64",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.login.plain.sasl.jaas.config": plain_jaas(),
+    "connection.failed.authentication.delay.ms": "1",
+}
+
+
+class WatchedCluster(OttlaCluster):
+    """Each node has a listener for metrics and one for logins, and two data directories."""
+
+    def __init__(self, directory: Path) -> None:
+        ports = free_ports(6)
+        self.metrics = [f"127.0.0.1:{port}" for port in ports[:3]]
+        self.logins = [f"127.0.0.1:{port}" for port in ports[3:]]
+        super().__init__(directory, properties=PROPERTIES)
+        limited = ["sh", "-c", f'ulimit -n {DESCRIPTORS} && exec "$@"', "sh"]
+        self.nodes[BROKEN].prefix = limited
+
+    def settings_of(self, id: int, directory: Path) -> dict[str, str]:
+        settings = super().settings_of(id, directory)
+        login = f",LOGIN://{self.logins[id - 1]}"
+        return settings | {
+            "ottla.metrics.listener": self.metrics[id - 1],
+            "listeners": settings["listeners"] + login,
+            "advertised.listeners": settings["advertised.listeners"] + login,
+            "log.dirs": f"{settings['log.dirs']},{self.second_directory(id)}",
+        }
+
+    def second_directory(self, id: int) -> Path:
+        return self.directory / f"second-{id}"
+
+
+class Watched:
+    """The cluster, a Prometheus that watches it, and which alerts have fired."""
+
+    def __init__(self, cluster: WatchedCluster, prometheus: Prometheus) -> None:
+        self.cluster = cluster
+        self.fired: set[str] = set()
+        self.prometheus = prometheus
+
+    def firing(self) -> set[str]:
+        found = self.prometheus.alerts()
+        for alert in found:
+            texts = " ".join(alert["annotations"].values())
+            assert not re.search(r"\{\{|<error|<no value>", texts), texts
+        names = {alert["labels"]["alertname"] for alert in found}
+        self.fired |= names
+        return names
+
+    def until_fire(self, names: set[str], act: Callable[[], object] = lambda: None) -> None:
+        """Do something again and again until these alerts fire, all at once."""
+
+        def look() -> set[str]:
+            act()
+            time.sleep(0.1)
+            return names - self.firing()
+
+        until(look, lambda missing: not missing)
+
+    def until_clear(self, names: set[str]) -> None:
+        until(lambda: names & self.firing(), lambda left: not left)
+
+    def create(self, topic: str, configs: Mapping[str, str] | None = None, **placed: object) -> None:
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
+        (made,) = admin.create_topics([NewTopic(topic, config=dict(configs or {}), **placed)]).values()
+        made.result(WAIT_S)
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    tools.require(tools.missing_prometheus())
+    cluster = WatchedCluster(tmp_path / "cluster")
+    path = tmp_path / "alerts.yml"
+    path.write_text(rules(PACE))
+    with running(cluster), Prometheus(tmp_path / "prometheus", cluster.metrics, rules=[path]) as prometheus:
+        prometheus.until_scraped()
+        yield Watched(cluster, prometheus)
+
+
+@pytest.mark.slow
+def test_faults_make_alerts_fire_and_clear(watched: Watched) -> None:
+    cluster = watched.cluster
+    untried = [figure_of(alert) for alert in alerts(PACE) if not alert.fault]
+    until(lambda: [figure for figure in untried if not watched.prometheus.query(figure)], lambda missing: not missing)
+    lose_a_directory(watched)
+    with (
+        transaction_left_open(cluster),
+        group_that_stopped(cluster),
+        descriptors_used_up(cluster),
+        node_paused_again_and_again(cluster),
+    ):
+        of_clients = {
+            "OttlaTransactionOpen",
+            "OttlaGroupLagGrows",
+            "OttlaFileDescriptors",
+            "OttlaEventLoopSlow",
+            "OttlaAuthenticationFailures",
+        }
+        watched.until_fire(of_clients | {"OttlaDirectoryOffline"}, lambda: log_in_badly(cluster))
+    watched.until_clear(of_clients)
+
+    watched.create("single", num_partitions=1, replica_assignment=[[BROKEN]])
+    watched.create("strict", {"min.insync.replicas": "3"}, num_partitions=1, replication_factor=3)
+    cluster.kill(BROKEN)
+    of_one_node = {
+        "OttlaNodeDown",
+        "OttlaBrokerFenced",
+        "OttlaPartitionsOffline",
+        "OttlaUnderMinIsr",
+        "OttlaUnderReplicated",
+        "OttlaRequestErrors",
+    }
+    watched.until_fire(of_one_node, lambda: write_to_too_few(cluster))
+
+    cluster.kill(COMPANION)
+    watched.until_fire({"OttlaNoActiveController"})
+
+    repair_the_directory(cluster)
+    cluster.start_node(COMPANION)
+    cluster.start_node(BROKEN)
+    watched.until_clear({alert.name for alert in alerts(PACE)})
+    assert watched.fired >= {alert.name for alert in alerts(PACE) if alert.fault}
+
+
+def figure_of(alert: Alert) -> str:
+    """What an alert compares with its threshold."""
+    figure, found = re.subn(r" [<>] [\d.]+$", "", alert.expression)
+    assert found == 1, alert
+    return figure
+
+
+def lose_a_directory(watched: Watched) -> None:
+    path = watched.cluster.second_directory(BROKEN)
+    shutil.rmtree(path)
+    path.write_bytes(b"not a directory any more")
+    watched.create("placed", num_partitions=6, replication_factor=3)
+
+
+def repair_the_directory(cluster: WatchedCluster) -> None:
+    cluster.second_directory(BROKEN).unlink()
+
+
+@contextmanager
+def transaction_left_open(cluster: WatchedCluster) -> Iterator[None]:
+    with Blocking(cluster.bootstrap, ProducerOptions(transactional_id="tx")) as client, client.transaction():
+        client.send("in-a-transaction", b"x")
+        yield
+
+
+@contextmanager
+def group_that_stopped(cluster: WatchedCluster) -> Iterator[None]:
+    """At the end it has read everything."""
+    with Blocking(cluster.bootstrap) as client:
+        client.send("unread", b"x", partition=0)
+        client.flush()
+        client.admin.groups.set_offsets("stopped", {TopicPartition("unread", 0): 0})
+        yield
+        client.admin.groups.set_offsets("stopped", {TopicPartition("unread", 0): 1})
+
+
+@contextmanager
+def descriptors_used_up(cluster: WatchedCluster) -> Iterator[None]:
+    with ExitStack() as stack:
+        for _ in range(DESCRIPTORS):
+            stack.enter_context(socket.create_connection(("127.0.0.1", cluster.ports[BROKEN])))
+        yield
+
+
+@contextmanager
+def node_paused_again_and_again(cluster: WatchedCluster) -> Iterator[None]:
+    """It has its pauses in short turns, so that its scrapes do not time out and its session lives."""
+    enough = Event()
+
+    def pause() -> None:
+        while not enough.wait(0.25):
+            cluster.pause(PAUSED)
+            enough.wait(0.5)
+            cluster.resume(PAUSED)
+
+    pausing = Thread(target=pause)
+    pausing.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        pausing.join()
+
+
+def log_in_badly(cluster: WatchedCluster) -> None:
+    with RawConnection(cluster.logins[COMPANION - 1]) as connection:
+        connection.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        connection.call(SaslAuthenticateRequest(auth_bytes=b"\0alice\0guessed"), 2)
+
+
+def write_to_too_few(cluster: WatchedCluster) -> None:
+    """While the leadership moves it may fail in other ways."""
+    leader = cluster.leader_of("strict")
+    if leader not in cluster.running:
+        return
+    try:
+        with cluster.connect(leader, WAIT_S) as connection:
+            error, _ = produce(connection, "strict", [b"x"], timeout_ms=1_000)
+    except (OSError, Closed):
+        return
+    assert error != ErrorCode.NONE
