@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from bench import authorization, memory, one_broker, probe, report, security_report, slow_disk, workloads
+from bench import authorization, memory, metrics, one_broker, probe, report, security_report, slow_disk, workloads
 from bench.clients import report as client_report
 from bench.clients.workload import clients
 from bench.floods import floods
@@ -152,7 +152,17 @@ def arguments() -> argparse.Namespace:
         "--only",
         nargs="*",
         default=[],
-        choices=[*LOADS, *TLS_LOADS, "clients", "start", "partitions", "slow_disk", "authorization", *one_broker.NAMES],
+        choices=[
+            *LOADS,
+            *TLS_LOADS,
+            "clients",
+            "start",
+            "partitions",
+            "slow_disk",
+            "authorization",
+            "metrics",
+            *one_broker.NAMES,
+        ],
         help="some workloads",
     )
     kept = parser.add_mutually_exclusive_group()
@@ -174,6 +184,8 @@ def measure(run: Run, lengths: one_broker.Lengths) -> None:
         run.samples["authorization"] = authorization.authorization(
             run.directory / "authorization", run.scale.authorization_rounds, run.say
         )
+    if run.wants("metrics"):
+        run.samples["metrics"] = metrics.metrics(run.directory / "metrics", run.scale.metrics_rounds, run.say)
     wanted = [name for name in one_broker.NAMES if run.wants(name)]
     if wanted:
         for name, measured in one_broker.measure(wanted, lengths, run.directory / "one-broker", run.say):
@@ -205,6 +217,7 @@ def main() -> None:
     client_report.show(compared)
     slow_disk.show(run.samples.get("slow_disk", {}))
     security_report.show(run.samples)
+    metrics.show(run.samples.get("metrics", {}))
     findings = one_broker.Findings.of(run.samples, lengths)
     findings.show()
     if chosen.store or not (chosen.no_store or chosen.only):
@@ -213,6 +226,8 @@ def main() -> None:
         if compared:
             sections["clients"] = client_report.table(compared)
         sections |= security_report.sections(run.samples, report.last_run(mode))
+        if "metrics" in run.samples:
+            sections["metrics"] = metrics.section(run.samples["metrics"], report.last_run(mode))
         if not chosen.only:
             sections["bench"] = report.table(found, mode)
         report.document(sections)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ottla.observe.metrics.catalogue.areas import AREAS
+from ottla.observe.metrics.catalogue.registry import registry
 from ottla.observe.metrics.declaration import Area, Metric, MetricKind
 
 _HEAD = """# Metrics
@@ -67,7 +68,7 @@ and `_count` are those since the start, so a mean over any time is `rate(…_sum
 
 def metrics_table() -> str:
     """Return the whole page."""
-    return "\n".join([_HEAD, *map(_area, AREAS)])
+    return "\n".join([_HEAD, *map(_area, (*AREAS, registry))])
 
 
 def _area(area: Area) -> str:

@@ -9,7 +9,7 @@ import sys
 
 import fastavro
 import pytest
-from bench import avro_records, contract_report, loop_turns, one_broker, report
+from bench import avro_records, contract_report, loop_turns, metrics, one_broker, report
 from bench.spark import report as spark_report
 from bench.spark.turns import Length, tree_cpu_s
 
@@ -47,6 +47,12 @@ def test_contracts_are_compared_with_none() -> None:
     none, full = contract_report.rows(all_samples()["contracts"])
     assert none == ("none", 2.0, 0.5, 0.0, 1.0)
     assert full == ("full", 1.0, 5.0, 4.5, 10.0)
+
+
+def test_metrics_are_compared_in_pairs() -> None:
+    found = {"off": {"load": [1.0, 2.0, 3.0]}, "on": {"load": [1.01, 2.04, 6.0]}}
+    assert metrics.rows(found) == [("load", "2.00", "2.04", "1.020", "≤ 1.03")]
+    assert metrics.rows({}) == []
 
 
 def test_turns_count_by_their_length() -> None:

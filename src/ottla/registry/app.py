@@ -10,6 +10,7 @@ Each request passes the gate first (`registry/security`), and then needs the rig
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 from starlette.requests import Request
@@ -17,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ottla.registry.errors import EXPECTED, BadRequest, answer_of
+from ottla.registry.metrics import OTHER, PATH, RegistryMetrics
 from ottla.registry.port import RegistryStorePort
 from ottla.registry.routes import paths, table
 from ottla.registry.routes.call import Call, EncodedAnswer, ForwardedAnswer, PlainText
@@ -27,6 +29,7 @@ from ottla.web.answers import REGISTRY_JSON, REGISTRY_MEDIA_TYPES, error_answer,
 
 log = logging.getLogger(__name__)
 
+_ROUTE = "ottla.route"  # in the scope of a request: its method and the pattern of its path
 _CONSUMED = (*REGISTRY_MEDIA_TYPES, "application/octet-stream")
 _ALWAYS = {
     b"cache-control": b"no-cache, no-store, must-revalidate",
@@ -48,12 +51,16 @@ class _App:
         self._store = store
         self._gate = gate
         self._audit = audit
+        self._metrics = RegistryMetrics()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
+        begun_s = time.monotonic()
         response = await self._answer(request)
+        route = scope.get(_ROUTE, (OTHER, OTHER))
+        self._metrics.answered(route, response.status_code, time.monotonic() - begun_s)
         response.raw_headers.extend(_ALWAYS.items())
         await response(scope, receive, send)
 
@@ -76,12 +83,16 @@ class _App:
     async def _handle(self, request: Request) -> Any:
         rights = EVERYTHING if self._gate is None else await self._gate.rights_of(request)
         raw = request.scope.get("raw_path") or request.scope["path"].encode()
+        if raw.partition(b"?")[0] == PATH and request.method in ("GET", "HEAD"):
+            request.scope[_ROUTE] = request.method, PATH.decode()
+            return await self._metrics.tell(self._store)
         segments, query = paths.in_context(
             paths.segments_of(raw.partition(b"?")[0]), paths.query_of(request.scope["query_string"])
         )
         if paths.may_be_aliased(segments):
             segments, query = paths.unaliased(segments, query, self._store.state.scope)
         found = table.find(request.method, segments)
+        request.scope[_ROUTE] = request.method, found.pattern
         if request.method in ("POST", "PUT"):
             _check_content(request)
         rights.check(found.right, found.params.get("subject", ""))
