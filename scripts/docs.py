@@ -54,6 +54,12 @@ def doctor() -> str:
     return doctor_table()
 
 
+def log_lines() -> str:
+    from scripts.log_table import log_table
+
+    return log_table()
+
+
 def cli() -> str:
     from ottla.cli.docs import render
 
@@ -128,6 +134,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "deploy/monitoring/alerts.yml": alert_rules,
     "docs/alerts.md": alerts,
     "docs/doctor.md": doctor,
+    "docs/log-lines.md": log_lines,
     "docs/cli.md": cli,
     "docs/ottla.1": man,
     "docs/apis.md": apis,

@@ -169,6 +169,7 @@ USAGE = [
     Bad("start --data {d} --listen 127.0.0.1:0 --set =x", 2, "NAME=VALUE"),
     Bad("start --data {d} --listen PLAINTEXT://..:0", 1, "is not the name of a host"),
     Bad("start --data {d} --log-level LOUD", 2, "--log-level"),
+    Bad("start --data {d} --log-format xml", 2, "--log-format"),
     Bad("start --data {file} --listen 127.0.0.1:0", 1),
     Bad("start --data {d} --listen 127.0.0.1:0 --set node.id=x", 1),
     Bad("format {missing}", 1),

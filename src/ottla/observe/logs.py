@@ -2,7 +2,8 @@
 
 Bounded means: a line is cut at a fixed length, line breaks inside a message cannot fake further lines, and a message
 repeated in a tight loop is written a few times per window and then only counted. Messages are told apart by their
-templates, so log with arguments (`log.warning("lost %s", peer)`), not with f-strings.
+templates, so log with arguments (`log.warning("lost %s", peer)`), not with f-strings. Warnings and errors say what to
+do: the remedies are declared in `remedies.py`, by the same templates.
 """
 
 import json
@@ -10,6 +11,7 @@ import logging
 from typing import IO, Literal
 
 from ottla.model.limits import LOG_LINE_CHARS_MAX
+from ottla.observe.remedies import remedy_of
 
 ROOT = "ottla"
 
@@ -19,7 +21,7 @@ _TEMPLATES_MAX = 1_000
 
 
 class PlainFormatter(logging.Formatter):
-    """`12:30:59.123 WARNING server.listener: text`; a traceback follows on lines of its own."""
+    """`12:30:59.123 WARNING server.listener: text -> what to do`; a traceback follows on lines of its own."""
 
     def __init__(self, *, coloured: bool) -> None:
         super().__init__(datefmt="%H:%M:%S")
@@ -28,7 +30,8 @@ class PlainFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         time = f"{self.formatTime(record, self.datefmt)}.{int(record.msecs):03}"
         name = record.name.removeprefix(ROOT + ".")
-        line = f"{time} {record.levelname:<7} {name}: {_message(record)}"
+        remedy = remedy_of(record)
+        line = f"{time} {record.levelname:<7} {name}: {_message(record)}" + (f" -> {remedy}" if remedy else "")
         if self._coloured and record.levelname in _COLOURS:
             line = f"{_COLOURS[record.levelname]}{line}{_RESET}"
         if record.exc_info:
@@ -37,7 +40,7 @@ class PlainFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line."""
+    """One JSON object per line: `time`, `level`, `logger`, `message`, `do` (what to do), `error` (a traceback)."""
 
     def __init__(self) -> None:
         super().__init__(datefmt="%Y-%m-%dT%H:%M:%S")
@@ -49,6 +52,9 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": _message(record),
         }
+        remedy = remedy_of(record)
+        if remedy:
+            entry["do"] = remedy
         if record.exc_info:
             entry["error"] = _cut(self.formatException(record.exc_info))
         return json.dumps(entry, ensure_ascii=False)

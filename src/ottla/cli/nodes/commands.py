@@ -295,6 +295,7 @@ def start(
         list[str], typer.Option("--set", help="A setting, NAME=VALUE; overrides the file; may be repeated.")
     ] = [],  # noqa: B006
     log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    log_format: Annotated[str, typer.Option("--log-format", help="plain, or json: an object in each line.")] = "plain",
     until_eof: Annotated[bool, typer.Option("--until-eof", help="Also stop when standard input ends.")] = False,
 ) -> None:
     """Start a node from a server.properties file or from options.
@@ -304,7 +305,8 @@ def start(
     from ottla.cli.nodes.start import main
 
     words = [str(file)] if file else []
-    for name, value in (("--config", config), ("--data", data), ("--listen", listen), ("--log-level", log_level)):
+    options = {"--config": config, "--data": data, "--listen": listen, "--log-level": log_level}
+    for name, value in (options | {"--log-format": log_format}).items():
         words += [name, str(value)] if value is not None else []
     words += [word for each in settings for word in ("--set", each)]
     raise typer.Exit(main([*words, *(["--until-eof"] if until_eof else [])]))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import logging
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from ottla.cli.nodes.addresses import check_free, host_and_port
 from ottla.cli.terminal.plain import CommandError, print_error, print_warning
@@ -40,6 +40,8 @@ _DISK_HINTS = {
     errno.EDQUOT: f"the quota for this disk is used up: make room, or {_ELSEWHERE}",
 }
 _STOP_S = 30.0  # how long a node may take to stop after the process that started it is gone
+LogFormat: TypeAlias = Literal["plain", "json"]
+LOG_FORMATS: Final[Mapping[str, LogFormat]] = {"plain": "plain", "json": "json"}
 
 
 class StartOptions(NamedTuple):
@@ -51,6 +53,7 @@ class StartOptions(NamedTuple):
     settings: tuple[str, ...] = ()
     log_level: str = "INFO"
     until_eof: bool = False
+    log_format: LogFormat = "plain"
 
 
 class UsageError(Exception):
@@ -70,13 +73,13 @@ def main(arguments: list[str]) -> int:
         return error.exit_code
     if options.until_eof:
         stop_at_eof()
-    return serve(values, announce, log_level=options.log_level)
+    return serve(values, announce, log_level=options.log_level, log_format=options.log_format)
 
 
 def parse(arguments: list[str]) -> StartOptions:
     """Parse options as `--name value` or `--name=value`; an argument without a name is the file."""
     known = {"--config": "config", "-c": "config", "--data": "data", "-d": "data", "--listen": "listen", "-l": "listen"}
-    known["--log-level"] = "log_level"
+    known |= {"--log-level": "log_level", "--log-format": "log_format"}
     found: dict[str, str] = {}
     settings: list[str] = []
     until_eof = False
@@ -105,9 +108,12 @@ def parse(arguments: list[str]) -> StartOptions:
     level = found.pop("log_level", "INFO").upper()
     if level not in LOG_LEVELS:
         raise UsageError(f"--log-level is one of {', '.join(LOG_LEVELS)}")
+    log_format = LOG_FORMATS.get(found.pop("log_format", "plain").lower())
+    if log_format is None:
+        raise UsageError(f"--log-format is one of {', '.join(LOG_FORMATS)}")
     if "listen" in found and any(_name(each) == LISTENERS.name for each in settings):
         raise UsageError("--listen and --set listeners=... exclude each other")
-    return StartOptions(**found, settings=tuple(settings), log_level=level, until_eof=until_eof)
+    return StartOptions(**found, settings=tuple(settings), log_level=level, until_eof=until_eof, log_format=log_format)
 
 
 def _take_file(found: dict[str, str], path: str) -> None:
@@ -167,6 +173,7 @@ def serve(
     on_recovery: Watch | None = None,
     *,
     log_level: str = "INFO",
+    log_format: LogFormat = "plain",
 ) -> int:
     """Run the node until it is told to stop; returns the exit code."""
     from ottla.cluster.state import JournalError
@@ -183,10 +190,9 @@ def serve(
     from ottla.server.settings.start_refusals import check_start
     from ottla.server.storage.identity import IdentityError
 
-    handler = logs.set_up(sys.stderr, level=log_level)
+    handler = logs.set_up(sys.stderr, level=log_level, style=log_format)
     for name, nearest in unknown(values, BROKER_SETTINGS):
-        advice = f", did you mean {nearest}?" if nearest else ""
-        print_warning(f"there is no setting {name}{advice}")
+        print_warning(f"there is no setting {name}" + (f", did you mean {nearest}?" if nearest else ""))
     try:
         configs = Configs(values)
         endpoints = listened(configs.broker)
