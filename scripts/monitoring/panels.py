@@ -13,7 +13,9 @@ from ottla.observe.metrics.catalogue import (
     partitions,
     process,
     quorum,
+    registry,
     requests,
+    storage,
     topics,
 )
 from ottla.observe.metrics.declaration import Metric
@@ -114,10 +116,12 @@ ROWS = (
             ),
             Panel(
                 "Leader elections",
-                "Partitions that got another leader, and changes of the active controller; the node that saw most.",
+                "Partitions that got another leader, unclean: one that may lack records, and changes of the active "
+                "controller; the node that saw most.",
                 "ops",
                 (
                     Query(highest(SOME.rate(partitions.LEADER_CHANGES, window=WINDOW)), "partitions"),
+                    Query(highest(SOME.rate(quorum.UNCLEAN, window=WINDOW)), "unclean"),
                     Query(highest(SOME.rate(quorum.QUORUM_CHANGES, window=WINDOW)), "controller"),
                 ),
             ),
@@ -153,6 +157,42 @@ ROWS = (
                 ),
             ),
             _by_topic("Held back by open transactions", topics.UNSTABLE, "short", rate=False),
+        ),
+    ),
+    Row(
+        "Storage",
+        (
+            Panel(
+                "Free, of the disk",
+                storage.DISK_FREE.help,
+                "percentunit",
+                (Query(f"{SOME.of(storage.DISK_FREE)} / {SOME.of(storage.DISK_SIZE)}", NODE + " {{directory}}"),),
+            ),
+            Panel(
+                "99 of 100 syncs took at most",
+                storage.FLUSH.help,
+                "ms",
+                (Query(SOME.of(storage.FLUSH, 'quantile="0.99"'), NODE),),
+            ),
+            Panel(
+                "Retention and compaction",
+                "Bytes that retention deleted, and that compactions went through.",
+                "Bps",
+                (_rate(storage.RETAINED_BYTES, "deleted"), _rate(storage.CLEANED_BYTES, "compacted")),
+            ),
+            Panel(
+                "What waited for disks",
+                "Reads of what was not in the page cache, and writes to a slow disk.",
+                "ops",
+                (_rate(storage.COLD_READS, "cold reads"), _rate(storage.SLOW_WRITES, "slow writes")),
+            ),
+            Panel(
+                "Memory of requests, of what they may hold",
+                storage.MEMORY.help,
+                "percentunit",
+                (Query(f"{SOME.of(storage.MEMORY)} / {SOME.of(storage.MEMORY_MAX)}", NODE),),
+            ),
+            _gauge("Waiting requests", storage.WAITING),
         ),
     ),
     Row(
@@ -231,16 +271,24 @@ ROWS = (
                 ),
             ),
             _gauge("Groups", coordinators.GROUPS, labels=("kind", "state")),
-            _gauge("Members", coordinators.GROUP_MEMBERS, labels=("kind",)),
+            _gauge("Members", coordinators.GROUP_MEMBERS, labels=("kind",), width=4),
+            Panel(
+                "Rebalances",
+                coordinators.REBALANCES.help,
+                "ops",
+                (_rate(coordinators.REBALANCES, NODE, "instance"),),
+                4,
+            ),
             _gauge("Lags that are not known", lag.UNKNOWN_LAGS),
             _gauge("Share groups: in flight", lag.IN_FLIGHT, labels=("group",)),
             Panel(
                 "Share groups: acknowledged and given up",
-                "Records that members accepted, and that were rejected or delivered too often.",
+                "Records that members accepted, those rejected or delivered too often, and dead letters written.",
                 "cps",
                 (
                     _rate(lag.ACKNOWLEDGED, "acknowledged {{group}}", "group", matchers=(GROUP,)),
                     _rate(lag.ARCHIVED, "given up {{group}}", "group", matchers=(GROUP,)),
+                    _rate(storage.LETTERS, "dead letters"),
                 ),
             ),
             _gauge("Transactions", coordinators.TRANSACTIONS, labels=("state",), width=4),
@@ -250,7 +298,7 @@ ROWS = (
     Row(
         "Clients",
         (
-            _gauge("Connections", connections.CONNECTIONS, labels=("listener",)),
+            _gauge("Connections", connections.CONNECTIONS, labels=("listener", "state")),
             Panel(
                 "Logins",
                 "Clients that proved who they are, and that did not.",
@@ -279,6 +327,32 @@ ROWS = (
                 "Garbage collections", process.COLLECTIONS.help, "ops", (_rate(process.COLLECTIONS, NODE, "instance"),)
             ),
             _gauge("Time since the start", process.UPTIME, "s"),
+        ),
+    ),
+    Row(
+        "Schema registry",
+        (
+            Panel(
+                "Requests of the registry",
+                registry.REQUESTS.help,
+                "reqps",
+                (Query(total(ALL.rate(registry.REQUESTS, window=WINDOW), "method", "route"), "{{method}} {{route}}"),),
+            ),
+            Panel(
+                "Errors of the registry",
+                registry.ERRORS.help,
+                "ops",
+                (Query(total(ALL.rate(registry.ERRORS, window=WINDOW), "status", "route"), "{{status}} {{route}}"),),
+            ),
+            Panel(
+                "Subjects",
+                registry.SUBJECTS.help,
+                "short",
+                (
+                    Query(highest(ALL.of(registry.SUBJECTS)), "subjects"),
+                    Query(highest(ALL.of(registry.SCHEMAS)), "versions"),
+                ),
+            ),
         ),
     ),
 )

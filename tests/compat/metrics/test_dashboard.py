@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from tests.server.talk import FETCH_VERSION, create, fetch_request, produce
 from tests.support import tools
 from tests.support.processes.prometheus import Prometheus
 from tests.support.requests.raw import RawConnection
-from tests.support.waiting import until
+from tests.support.waiting import WAIT_S, until
 
 from ottla import Blocking, ConsumerOptions, ProducerOptions
 from ottla.observe.metrics.catalogue.loop import DELAY, STALLS
@@ -91,6 +93,7 @@ class Traffic:
     def __init__(self, broker: EmbeddedBroker, connection: RawConnection, client: Blocking, queue: Queue) -> None:
         self._broker, self._connection, self._client, self._queue = broker, connection, client, queue
         self._member = queue.join()
+        self._registry = broker.registry.url
         self._acknowledged = 0
 
     def go_on(self) -> None:
@@ -102,6 +105,8 @@ class Traffic:
             self._client.send("t", b"x")
         self._share(self._member)
         self._log_in()
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{self._registry}/subjects/missing/versions", timeout=WAIT_S)
 
     def _share(self, member: Member) -> None:
         first = self._acknowledged
@@ -132,13 +137,14 @@ def asked(tmp_path: Path) -> Iterator[tuple[Prometheus, Traffic]]:
     ):
         assert broker.node is not None and broker.node.metrics_address is not None
         host, port = broker.node.metrics_address
-        create(connection, "t")
+        create(connection, "t", flush_messages=1)
         set_quota(broker, {"client-id": "raw"}, "producer_byte_rate", 1000.0)
         produce(connection, "t", [b"x"])
         consumer.subscribe(["t"])
         next(iter(consumer))
         consumer.commit()
-        with Prometheus(tmp_path / "prometheus", [f"{host}:{port}"]) as prometheus:
+        registry = broker.registry.url.removeprefix("http://")
+        with Prometheus(tmp_path / "prometheus", [f"{host}:{port}", registry]) as prometheus:
             prometheus.until_scraped()
             yield prometheus, Traffic(broker, connection, client, queue)
 
