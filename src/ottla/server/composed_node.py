@@ -7,14 +7,14 @@ for the quorum, and a broker registers with the active controller.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Change, QuotaChanged, TopicDeleted
 from ottla.machine.stepped import in_one_go
 from ottla.model.limits import AUDIT_FLUSH_MS, METRICS_WINDOW_MS, TELEMETRY_TIDY_MS, TENANT_ASK_MS, TENANT_MEASURE_MS
 from ottla.model.settings.log import NUM_RECOVERY_THREADS_PER_DATA_DIR
-from ottla.model.settings.own import OTTLA_STALL_LIMIT_MS
+from ottla.model.settings.own import OTTLA_SLOW_REQUEST_MS, OTTLA_STALL_LIMIT_MS
 from ottla.server.api import dispatch
 from ottla.server.api.dispatcher import Dispatcher, Intercept
 from ottla.server.api.forwarding.forwarding import Forwarding
@@ -33,6 +33,9 @@ from ottla.server.settings.listeners import ListenerAddress
 from ottla.server.settings.node_settings import NodeSettings
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.recovery import Watch, recover
+
+if TYPE_CHECKING:
+    from ottla.server.api.slow_requests import SlowRequests
 
 log = logging.getLogger(__name__)
 
@@ -228,7 +231,9 @@ class ComposedNode:
         self._is_recovering = False
         if self._metadata.state is not loaded:  # a snapshot replaced the state
             self._metadata.changes.drop_held()
-            self._take_over_metadata()
+            waiting = self._take_over_metadata()
+            if waiting is not None:
+                await waiting
             in_one_go(self._storage.changes.loading(self._metadata.state))
 
     def _recover_logs(self) -> None:
@@ -247,15 +252,25 @@ class ComposedNode:
             f"listen on {listener.name}", lambda: self._let_in(listener), lambda: self._listeners.pop(listener).close()
         )
 
+    def _slow_requests(self) -> SlowRequests | None:
+        limit_ms = self._configs.broker[OTTLA_SLOW_REQUEST_MS]
+        if not limit_ms:
+            return None
+        from ottla.server.api.slow_requests import SlowRequests  # only here: few nodes log slow requests
+
+        return SlowRequests(limit_ms)
+
     def _let_in(self, address: ListenerAddress) -> None:
+        self.rooms.security.check(address.name)
         controller = self.settings.is_of_controllers(address)
         counts = None if self.metrics is None else self.metrics.requests
         routes = dispatch.routes_of(self.rooms.security.authorization, controller=controller, counts=counts)
+        slow = self._slow_requests()
         if controller:
-            dispatcher = Dispatcher(routes, None, self._intercept)
+            dispatcher = Dispatcher(routes, None, self._intercept, slow=slow)
         else:
             forwarding = Forwarding(self._member.link, self.rooms.controllers)
-            dispatcher = Dispatcher(routes, forwarding, self._intercept, self.rooms.quotas)
+            dispatcher = Dispatcher(routes, forwarding, self._intercept, self.rooms.quotas, slow)
         listener = self._listeners[address] = Listener(
             address,
             self._sockets[address],
@@ -343,10 +358,11 @@ class ComposedNode:
         self.rooms.connection_rates.configure(self._configs.node)
         self.rooms.tenants.follow(self._configs.node)
 
-    def _take_over_metadata(self) -> None:
-        """Take settings and ACLs from the current state of the metadata."""
+    def _take_over_metadata(self) -> Awaitable[None] | None:
+        """Take settings and ACLs from the current state of the metadata; return what has to be waited for."""
         self._follow_settings()
         in_one_go(self.rooms.security.authorization.loading(self._metadata.state))
+        return self.rooms.security.take_over()
 
     def _settings_changed(self, changes: list[Change]) -> None:
         old = self._configs.node
@@ -363,6 +379,7 @@ class ComposedNode:
             return  # `_recover` does it afterwards
         state = self._metadata.state
         self._follow_settings()
+        self.rooms.security.settings_changed()
         yield from self.rooms.security.authorization.loading(state)
         if self.rooms.replication is not None and self._loaded:
             changes = self._storage.changes

@@ -89,6 +89,12 @@ OTTLA_SPARK_GROUPS_ENABLE = own.boolean(
     "Show queries of Spark's own Kafka connector as consumer groups, by what their executors fetch.",
     dynamic=CLUSTER_WIDE,
 )
+OTTLA_SLOW_REQUEST_MS = own.int32(
+    "ottla.slow.request.ms",
+    0,
+    "Requests that took longer are logged, with their client and where the time went; 0 turns it off.",
+    valid=at_least(0),
+)
 OTTLA_STALL_LIMIT_MS = own.int32(
     "ottla.stall.limit.ms",
     STALL_MS,

@@ -5,7 +5,7 @@ interception.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import Route, Routes, Served
@@ -13,6 +13,9 @@ from ottla.server.api.forwarding.forwarding import Forwarding
 from ottla.server.loop.later import Answer
 from ottla.server.quotas.client_quotas import ClientQuotas
 from ottla.wire.message import Request, Response
+
+if TYPE_CHECKING:
+    from ottla.server.api.slow_requests import SlowRequests
 
 # Called by connections of a node under test in place of the handlers: answers by itself, or calls the handler.
 Intercept: TypeAlias = Callable[[Served, Request[Response], Context], Answer[Any]]
@@ -23,6 +26,7 @@ class Dispatcher(NamedTuple):
     forwarding: Forwarding | None  # to the active controller; None if requests are never forwarded
     intercept: Intercept | None = None
     quotas: ClientQuotas | None = None  # of clients; None if they have none here
+    slow: SlowRequests | None = None  # None if slow requests are not logged
 
 
 def intercepted(

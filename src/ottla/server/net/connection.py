@@ -87,7 +87,7 @@ class ServerConnection:
         self.begun_s = 0.0  # when the request that is being handled was begun
         self._times: Histogram | None = None  # counts how long it takes the loop
         self._on_close = on_close
-        self._routes, self._forwarding, self._intercept, self._quotas = dispatcher
+        self._routes, self._forwarding, self._intercept, self._quotas, self.slow = dispatcher
         self._made_routes = self._routes.made
         self._resume_reading()
 
@@ -323,6 +323,8 @@ class ServerConnection:
             self._slot(route, correlation_id).parts = self._outbound.hold(route.reply(answer, correlation_id))
         else:
             self._outbound.add(route.reply(answer, correlation_id))
+        if self.slow is not None and (answer is None or isinstance(answer, Response)):
+            self.slow.handled(route, self.context, self._clock_s() - self.begun_s)
 
     def _loads_first(self, key: int, frame: memoryview) -> bool:
         """Let the first request of its kind wait, with its turn, until a worker has imported the handler."""

@@ -10,13 +10,17 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ottla.server.api.dispatch import Part, Route
 from ottla.server.api.forwarding.forwarded_answer import Forwarded
 from ottla.server.loop.later import NO_ANSWER, Disconnect, Large, Later, Sliced
 from ottla.server.loop.runtime import Runtime
 from ottla.wire.message import Response
+
+if TYPE_CHECKING:
+    from ottla.server.api.context import Context
+    from ottla.server.api.slow_requests import SlowRequests
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +32,9 @@ class SlotOwner(Protocol):
     """The connection that a slot belongs to."""
 
     runtime: Runtime
+    context: Context
     begun_s: float  # when the request that is being handled was begun
+    slow: SlowRequests | None  # logs slow requests
 
     def fill(self, slot: ReplySlot, parts: list[Part]) -> None:
         """Store a reply in its slot; it is sent when those before it are."""
@@ -46,11 +52,13 @@ class SlotOwner(Protocol):
 
 
 class ReplySlot:
-    __slots__ = ("_begun_s", "_owner", "correlation_id", "give_up", "parts", "route")
+    __slots__ = ("_begun_s", "_local_s", "_owner", "correlation_id", "give_up", "parts", "route")
 
     def __init__(self, route: Route, correlation_id: int, owner: SlotOwner) -> None:
         self._owner: SlotOwner | None = owner
         self._begun_s = owner.begun_s
+        # how long the handler took: the slot is made when it has returned
+        self._local_s = 0.0 if owner.slow is None else owner.runtime.clock_s() - owner.begun_s
         self.route = route
         self.correlation_id = correlation_id
         self.parts: list[Part] | None = None
@@ -92,6 +100,9 @@ class ReplySlot:
         if self.route.counts is not None:
             told = response.response if isinstance(response, Large) else response
             self.route.counts.answered(told, owner.runtime.clock_s() - self._begun_s)
+        if owner.slow is not None:
+            total_s = owner.runtime.clock_s() - self._begun_s
+            owner.slow.answered(self.route, owner.context, self._local_s, total_s)
         if isinstance(response, Large):
             self._encode(response, owner)
         else:
