@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from ottla.client.closing import Closing
 from ottla.client.connection import Address, Connection
-from ottla.client.errors import ClientError, LastingError, NotConnected, UnlikeListener, check, error_code
+from ottla.client.errors import ClientError, LastingError, LoginPutOff, NotConnected, UnlikeListener, check, error_code
 from ottla.client.first_of import first_of
 from ottla.client.metadata import Metadata, TopicInfo
 from ottla.client.options import ClientOptions, GivenSecurity, options_of
@@ -251,7 +251,8 @@ class Cluster(Closing):
             return False
         if isinstance(error, UnlikeListener) and self._hangups >= _HANGUPS_MAX and not self.metadata.brokers:
             return False  # wrong security settings are likelier than a broker that crashes each time
-        return self._reached and not self._closed and (repeatable or not error.maybe_applied)
+        is_reached = self._reached or isinstance(error, LoginPutOff)
+        return is_reached and not self._closed and (repeatable or not error.maybe_applied)
 
     # --- metadata -----------------------------------------------------------------------------------------------
 

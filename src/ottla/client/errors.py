@@ -66,6 +66,12 @@ class LoginRefused(AuthenticationError):
     """The broker did not accept what the client showed in the exchange of the mechanism: a password, say."""
 
 
+class LoginPutOff(ClientError):
+    """The broker has accepted what the client showed, but has no room for it now: its tenant has all the connections
+    that it may have. Another attempt may succeed.
+    """
+
+
 class DeliveryFailed(ClientError):
     """A record was not acknowledged within the delivery timeout; it may or may not be in the log."""
 

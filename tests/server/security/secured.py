@@ -80,10 +80,10 @@ class Certificates:
         return settings
 
 
-def log_in(connection: RawConnection, user: str = "admin") -> RawConnection:
+def log_in(connection: RawConnection, user: str = "admin", passwords: Mapping[str, str] = PASSWORDS) -> RawConnection:
     """Authenticate a connection with PLAIN."""
     begun: Any = connection.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
-    message = f"\0{user}\0{PASSWORDS[user]}".encode()
+    message = f"\0{user}\0{passwords[user]}".encode()
     answer: Any = connection.call(SaslAuthenticateRequest(auth_bytes=message), 2)
     assert (begun.error_code, answer.error_code) == (0, 0), answer
     return connection

@@ -52,7 +52,7 @@ def test_connections_of_a_tenant(tmp_path_factory: pytest.TempPathFactory) -> No
             assert log_in(first, "acme.one").error_code == 0, "authenticating again is no new connection"
             with RawConnection(broker.bootstrap) as third:
                 told = log_in(third, "acme.one")
-                assert told.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+                assert told.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
                 assert told.error_message == "Tenant acme has 2 connections to this broker, and may have no more."
             with RawConnection(broker.bootstrap) as neighbour:
                 assert log_in(neighbour, "globex.one").error_code == 0
@@ -81,7 +81,7 @@ def test_connections_from_before_the_limit_count(tmp_path: Path) -> None:
         early.pop().close()
         until(lambda: counted(broker), lambda count: count == 2)
         with RawConnection(broker.bootstrap) as third:
-            assert log_in(third, "acme.two").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+            assert log_in(third, "acme.two").error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
 def counted(broker: EmbeddedBroker) -> int:
@@ -106,7 +106,7 @@ def test_a_certificate_does_not_stand_for_the_user_of_sasl(tmp_path: Path) -> No
             client.admin.tenants.create("acme", TenantLimits(-1, -1, 1))
         with RawConnection(broker.bootstrap, tls=tls) as first, RawConnection(broker.bootstrap, tls=tls) as second:
             assert log_in(first, "acme.one").error_code == 0
-            assert log_in(second, "acme.two").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+            assert log_in(second, "acme.two").error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
 def test_one_certificate_too_many_is_closed(tmp_path: Path) -> None:

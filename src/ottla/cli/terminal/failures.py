@@ -6,6 +6,7 @@ from ottla.client.errors import (
     ClientError,
     ConnectionLost,
     DeliveryFailed,
+    LoginPutOff,
     NotConnected,
     NoTls,
     OffsetOutOfRange,
@@ -70,6 +71,8 @@ def hint_for(error: BaseException) -> str | None:
         return error.hint
     if isinstance(error, UnlikeListener | NoTls):
         return "--command-config FILE or --profile NAME say how to connect: security.protocol and what belongs to it"
+    if isinstance(error, LoginPutOff):
+        return "close a connection of the tenant, or raise its limit: `ottla tenant alter --connections`"
     if isinstance(error, NotConnected):
         return "is a node running? `ottla up` starts one; --bootstrap HOST:PORT names another"
     if isinstance(error, AuthenticationError) and "invalid_token" in str(error):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
 from ottla.client.address import Address
-from ottla.client.errors import AuthenticationError, ClientError, ConnectionLost, LoginRefused, error_code
+from ottla.client.errors import AuthenticationError, ClientError, ConnectionLost, LoginPutOff, LoginRefused, error_code
 from ottla.client.security.sasl import Sasl
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
@@ -90,6 +90,8 @@ class SaslSession:
             answer = await ask(SaslAuthenticateRequest(auth_bytes=message))
             if answer.error_code:
                 why = answer.error_message or error_code(answer.error_code).name
+                if answer.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED:
+                    raise LoginPutOff(f"{address} has no room for {_who(sasl)}: {why}")
                 raise LoginRefused(f"{address} refused {_who(sasl)}: {why}")
             try:
                 response = await asyncio.to_thread(exchange.respond, bytes(answer.auth_bytes))

@@ -25,7 +25,7 @@ from typing import Final
 from ottla.client.address import Address
 from ottla.client.cluster import Cluster
 from ottla.client.connection import Connection
-from ottla.client.errors import ClientError, LoginRefused
+from ottla.client.errors import AuthenticationError, ClientError, LoginPutOff, LoginRefused
 from ottla.client.security.conversation import SaslSession
 from ottla.client.security.sasl import PLAIN, Sasl
 from ottla.client.security.secret import Secret
@@ -119,10 +119,13 @@ class PasswordCheck:
             done.exception()  # asyncio would log it if no request waits any more
 
     async def _ask(self, user: str, password: str) -> bool:
+        sasl = Sasl(self._mechanism, user, _Password(password))
+        if not _is_possible(sasl):
+            return False
         failure: ClientError | None = None
         for address in self._addresses()[: limits.PASSWORD_CHECK_BROKERS_MAX]:
             try:
-                return await self._ask_one(address, Sasl(self._mechanism, user, _Password(password)))
+                return await self._ask_one(address, sasl)
             except ClientError as error:
                 failure = error
         log.warning("no broker can be asked whether a password is right: %s", failure)
@@ -142,6 +145,8 @@ class PasswordCheck:
         try:
             await session.begin()
             return True
+        except LoginPutOff:  # the password is right, but the user's tenant has no connection left
+            return True
         except LoginRefused as refused:
             log.info("a client of the registry is not authenticated: %s", refused)
             return False
@@ -153,3 +158,12 @@ class PasswordCheck:
         known = [each.address for each in self._cluster.metadata.brokers.values()]
         self._cluster.options.rng.shuffle(known)
         return [*known, *self._cluster.options.bootstrap]
+
+
+def _is_possible(sasl: Sasl) -> bool:
+    """Return whether a user can have this name and this password: no broker is asked about what cannot be sent."""
+    try:
+        sasl.exchange("")
+    except AuthenticationError:
+        return False
+    return True

@@ -63,7 +63,8 @@ async def _step(message: bytes, context: Context, client: SaslClient) -> SaslSte
         context.principal = step.principal
         refusal = refusal_of(context)
         if refusal is not None:
-            step = Refused(ErrorCode.SASL_AUTHENTICATION_FAILED, refusal, claimed=step.principal.name)
+            # Clients try again; SASL_AUTHENTICATION_FAILED would be final for them.
+            step = Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, refusal, claimed=step.principal.name)
             await refuse(context, client, step)
             return step
         address, listener = context.connection.remote_address[0], context.connection.listener
