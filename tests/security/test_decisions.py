@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from ottla.model import limits
@@ -73,6 +75,36 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(decisions.writable) <= 10
     assert not decisions.allows(READ, TOPIC, "999")
     assert len(rules.questions) == 1_000
+
+
+def test_the_memory_is_bounded_for_names_of_any_length() -> None:
+    decisions = Decisions(Counting(), ALICE, "10.0.0.1")
+    for length in (40, 249, 400, 32_000):
+        for kind in ("a", "\N{GRINNING FACE}"):
+            names = [f"{number}-" + kind * length for number in range(50)]
+            tracemalloc.start()
+            for turn in range(20):
+                for name in names:
+                    asked = f"{turn}-{name}"  # as decoded from a request, which is gone afterwards
+                    decisions.allows(READ, TOPIC, asked)
+                    decisions.note_writable(asked)
+                    decisions.note_producing(asked)
+            decisions.authorizer.questions.clear()  # type: ignore[attr-defined]
+            kept, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            decisions._forget()
+            assert kept < 300_000, f"{kept} bytes of names of {length} {kind}"
+
+
+def test_the_longest_names_of_topics_are_remembered() -> None:
+    rules = Counting((WRITE, TOPIC, "t" * 249))
+    decisions = Decisions(rules, ALICE, "10.0.0.1")
+    decisions.note_writable("t" * 249)
+    decisions.note_producing("i" * 249)
+    assert all(decisions.allows(WRITE, TOPIC, "t" * 249) for _ in range(3))
+    assert len(rules.questions) == 1
+    assert decisions.writable == {"t" * 249}
+    assert decisions.producing == "i" * 249
 
 
 def test_questions_about_everything_are_not_remembered() -> None:

@@ -1,10 +1,13 @@
 """Decisions: what one client may do, as the authorizer has decided it, remembered for as long as nothing changes.
 
 A connection asks the same few questions with every request (may this client write to this topic?), so it remembers the
-answers. All of them are forgotten when the authorizer's version changes, and when there are too many.
+answers. All of them are forgotten when the authorizer's version changes, and when there are too many, or their names
+are too long together. The answer for a very long name is not remembered: any client may ask about any name.
 """
 
 from __future__ import annotations
+
+from sys import getsizeof
 
 from ottla.model import limits
 from ottla.security.acls import CLUSTER_NAME, AclOperation, AclResourceType
@@ -19,6 +22,7 @@ class Decisions:
         "_count",
         "_host",
         "_known",
+        "_names_bytes",
         "_silent",
         "_some",
         "authorizer",
@@ -41,6 +45,7 @@ class Decisions:
         self._known: dict[int, dict[str, bool]] = {}  # by resource type and operation, then by the resource's name
         self._some: dict[int, bool] = {}  # whether there is one such resource, by resource type and operation
         self._count = 0
+        self._names_bytes = 0  # of all names that are remembered
         # Topics that are known to be writable, by name or by id: the question of almost every Produce.
         self.writable: set[str | bytes] = set()
         # Whether the request that asks changes nothing: what is allowed is neither noted as a change nor remembered.
@@ -49,8 +54,15 @@ class Decisions:
 
     def note_writable(self, topic: str | bytes) -> None:
         """Remember that a topic may be written, until something changes."""
-        if len(self.writable) < limits.DECISIONS_PER_CONNECTION_MAX:
-            self.writable.add(topic)
+        if topic not in self.writable and len(self.writable) < limits.DECISIONS_PER_CONNECTION_MAX:
+            size = getsizeof(topic)
+            if size <= min(limits.DECISION_NAME_BYTES_MAX, limits.DECISIONS_NAMES_BYTES_MAX - self._names_bytes):
+                self._names_bytes += size
+                self.writable.add(topic)
+
+    def note_producing(self, transactional_id: str) -> None:
+        """Remember that a transactional id may be written, until something changes or another one is noted."""
+        self.producing = transactional_id if getsizeof(transactional_id) <= limits.DECISION_NAME_BYTES_MAX else None
 
     def allows(self, operation: AclOperation, resource: AclResourceType, name: str) -> bool:
         """Return whether the client may carry out the operation on the resource."""
@@ -95,10 +107,17 @@ class Decisions:
         if self.only_validates and self._silent.allows(self.principal, self._host, operation, resource, name):
             return True
         decided = self.authorizer.allows(self.principal, self._host, operation, resource, name)
-        if self._count >= limits.DECISIONS_PER_CONNECTION_MAX:
+        size = getsizeof(name)
+        if size > limits.DECISION_NAME_BYTES_MAX:
+            return decided
+        if (
+            self._count >= limits.DECISIONS_PER_CONNECTION_MAX
+            or self._names_bytes + size > limits.DECISIONS_NAMES_BYTES_MAX
+        ):
             self._forget()
         self._known.setdefault(resource << _OPERATION_BITS | operation, {})[name] = decided
         self._count += 1
+        self._names_bytes += size
         return decided
 
     def _forget(self) -> None:
@@ -106,5 +125,5 @@ class Decisions:
         self._some.clear()
         self.writable.clear()
         self.producing = None
-        self._count = 0
+        self._count = self._names_bytes = 0
         self.version = self.authorizer.version

@@ -99,8 +99,11 @@ UNPROVEN_REQUEST_BYTES_MAX = 16 * MIB
 UNPROVEN_CLOSED_AT_ONCE = 8
 # A connection that has not authenticated after this time is closed for a new one if the node is full.
 UNPROVEN_PATIENCE_S = 2.0
-# The decisions of the authorizer that one connection remembers. A client usually works with few topics and groups; one
-# that names more pays for new decisions, and every connection keeps some 100 KB at most.
+# The decisions of the authorizer that one connection remembers, and the bytes of the names in them. A client usually
+# works with few topics and groups; one that names more pays for new decisions. Python's dict needs some 100 bytes for
+# each, so a connection keeps some 200 KB at most. The longest names of topics fit; longer names are not remembered.
 DECISIONS_PER_CONNECTION_MAX = 1_000
+DECISIONS_NAMES_BYTES_MAX = 128 * KIB
+DECISION_NAME_BYTES_MAX = 2 * KIB
 # The largest port of TCP.
 PORT_MAX = 65_535

@@ -59,7 +59,7 @@ def _decide(request: ProduceRequest, context: Context, handler: Handler) -> Answ
             return handler(request, context)
     if id is not None:
         if decisions.allows(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, id):
-            decisions.producing = id
+            decisions.note_producing(id)
         elif any(_is_transactional(each, context) for topic in topics for each in topic.partition_data):
             return _refuse(request, topics, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     names = [_name(topic, context) for topic in topics]
