@@ -21,7 +21,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 $(VENV)/.dev: pyproject.toml constraints.txt
 	@scripts/venv $(PYTHON) dev
 
-.tools/.ready: scripts/tools $(wildcard scripts/pom*.xml tests/java/*/*.java tests/go/* tests/node/*)
+.tools/.ready: scripts/tools $(wildcard scripts/pom*.xml scripts/otelcol.yaml tests/java/*/*.java tests/go/* tests/node/*)
 	@scripts/tools
 
 $(VENV)/.spark: pyproject.toml constraints.txt $(VENV)/.core

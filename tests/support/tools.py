@@ -21,6 +21,8 @@ CLASSES = TOOLS / "classes"
 CLASSES_392 = TOOLS / "classes-3.9.2"
 CLASSES_STREAMS = TOOLS / "classes-streams"
 GO_HARNESS = TOOLS / "go" / "harness"
+BURROW = TOOLS / "go" / "burrow-1.9.6"
+COLLECTOR = TOOLS / "go" / "otelcol" / "otelcol"
 NODE_MODULES = TOOLS / "node" / "node_modules"
 
 
@@ -39,6 +41,14 @@ def missing() -> str | None:
 
 def missing_go() -> str | None:
     return _missing("go", GO_HARNESS)
+
+
+def missing_burrow() -> str | None:
+    return _missing("burrow", BURROW)
+
+
+def missing_collector() -> str | None:
+    return _missing("collector", COLLECTOR)
 
 
 def missing_node() -> str | None:
@@ -102,7 +112,7 @@ def _missing(name: str, made: Path) -> str | None:
     note = TOOLS / f"{name}.missing"
     if note.exists():
         return note.read_text().strip()
-    return None if made.exists() else f"the {name} harness is not installed; run scripts/tools"
+    return None if made.exists() else f"{made.name} is not there; run scripts/tools"
 
 
 def require(reason: str | None) -> None:
