@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.server.security.secured import PASSWORDS, log_in, plain_jaas
@@ -11,6 +12,8 @@ from tests.support.waiting import WAIT_S, until
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.model import limits
+from ottla.model.errors import ErrorCode
+from ottla.server.net.sasl_connection import SaslConnection
 from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.records.fetch import FetchRequest
@@ -34,6 +37,10 @@ ADMIN = {
     "sasl.password": PASSWORDS["admin"],
 }
 
+VALUE = bytes(900 * limits.KIB)
+RECORDS = 36
+LARGE_BYTES = RECORDS * limits.MIB  # more than the buffers of two sockets hold, and room for all records
+
 
 def waiting_fetch(topic: str) -> FetchRequest:
     """A fetch that is not answered before a record comes."""
@@ -50,6 +57,14 @@ def waiting_fetch(topic: str) -> FetchRequest:
         forgotten_topics_data=[],
         rack_id="",
     )
+
+
+def fetch_at_once(topic: str) -> FetchRequest:
+    """A fetch of all that the topic has."""
+    fetch = waiting_fetch(topic)
+    fetch.max_wait_ms, fetch.min_bytes, fetch.max_bytes = 0, 0, 2 * LARGE_BYTES
+    fetch.topics[0].partitions[0].partition_max_bytes = 2 * LARGE_BYTES
+    return fetch
 
 
 def creation(topic: str) -> CreateTopicsRequest:
@@ -94,3 +109,36 @@ def test_nothing_is_served_after_a_failure(tmp_path: Path, monkeypatch: pytest.M
         client.close()
         until(lambda: not door.connections)
         assert door.memory.used_bytes == 0
+
+
+def test_a_refusal_waits_for_a_client_that_reads_slowly(tmp_path: Path) -> None:
+    """The answers before it do not fit into the buffers of the sockets: nothing is dropped."""
+    with (
+        EmbeddedBroker(tmp_path, SETTINGS) as broker,
+        Blocking(broker.bootstrap, security=ADMIN) as client,
+    ):
+        assert broker.node is not None
+        door = broker.node.connections
+        client.admin.topics.create("t", partitions=1)
+        for _ in range(RECORDS):
+            client.send("t", VALUE)
+        client.flush()
+        with RawConnection(broker.bootstrap) as connection:
+            log_in(connection, "alice")
+            (served,) = [each for each in door.connections if str(each.context.principal) == "User:alice"]
+            assert isinstance(served, SaslConnection)
+            connection.send(
+                request_frame(fetch_at_once("t"), 11, 10, "raw")
+                + request_frame(SaslHandshakeRequest(mechanism="PLAIN"), 1, 11, "raw")
+                + request_frame(SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong"), 2, 12, "raw")
+            )
+            until(lambda: served.closed or (served._closes_after_answer and not served._slots))
+            fetched: Any = connection.decode(FetchRequest.key, 11, connection.receive(), 10)
+            assert len(fetched.responses[0].partitions[0].records) >= RECORDS * len(VALUE)
+            begun: Any = connection.decode(SaslHandshakeRequest.key, 1, connection.receive(), 11)
+            assert begun.error_code == 0
+            told: Any = connection.decode(SaslAuthenticateRequest.key, 2, connection.receive(), 12)
+            assert told.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+            with pytest.raises(Closed):
+                connection.receive()
+        until(lambda: served.closed)

@@ -125,5 +125,12 @@ class SaslConnection(ServerConnection):
 
     def fill(self, slot: ReplySlot, parts: list[Part]) -> None:
         super().fill(slot, parts)
-        if self._closes_after_answer and not self._slots:  # those before it are answered, too
+        self._close_if_sent()
+
+    def _sent_on(self, free: bool) -> None:
+        super()._sent_on(free)
+        self._close_if_sent()
+
+    def _close_if_sent(self) -> None:
+        if self._closes_after_answer and not (self._slots or self._sending.blocked):
             self.close()
