@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.client.memory_cluster import MemoryBrokers, What
 
-from ottla import ClientError, Consumer, ConsumerOptions, TopicPartition
+from ottla import ClientError, ConsumedRecord, Consumer, ConsumerOptions, TopicPartition
 from ottla.model.errors import ApiError
 from ottla.wire.message import Request
 
@@ -42,6 +42,18 @@ async def read(consumer: Consumer, count: int, timeout_ms: float = 1_000) -> lis
         except (ApiError, ClientError):
             await asyncio.sleep(0.1)
     return found
+
+
+def records_of(found: Any) -> list[ConsumedRecord]:
+    """The records that a poll, a step of an iteration, or of Arrow has returned."""
+    if isinstance(found, ConsumedRecord):
+        return [found]
+    if isinstance(found, dict):
+        return [record for records in found.values() for record in records]
+    return [
+        ConsumedRecord(row["topic"], row["partition"], row["offset"], 0, row["key"], row["value"], (), -1)
+        for row in found.to_pylist()
+    ]
 
 
 def places(partition: TopicPartition, count: int) -> list[tuple[TopicPartition, int]]:

@@ -26,6 +26,7 @@ from tests.client.memory_cluster import (
     What,
     run,
 )
+from tests.client.memory_reading import records_of
 
 from ottla import ClientError, ConsumedRecord, Consumer, ConsumerOptions, TopicPartition
 from ottla.model.errors import ApiError, ErrorCode
@@ -187,6 +188,10 @@ class History:
             case ("iterate", count, patience_s):
                 for _ in range(count):
                     await self._until(asyncio.ensure_future(anext(consumer)), patience_s)
+            case ("arrow", rows_min, linger_ms, patience_s):
+                batches = consumer.arrow(rows_min=rows_min, linger_ms=linger_ms)
+                await self._until(asyncio.ensure_future(anext(batches)), patience_s)
+                await batches.aclose()
             case ("commit",):
                 self.in_hand = {}
                 await consumer.each.commit()
@@ -234,8 +239,7 @@ class History:
             found = await task
         except (asyncio.CancelledError, ApiError, ClientError):
             return
-        records = [record for each in found.values() for record in each] if isinstance(found, dict) else [found]
-        for record in records:
+        for record in records_of(found):
             self.take(record)
 
     async def read_all(self, consumer: Consumer) -> None:
@@ -267,6 +271,7 @@ def actions() -> "st.SearchStrategy[Any]":
         st.tuples(st.just("poll"), st.integers(1, 30), patience),
         st.tuples(st.just("poll"), st.integers(1, 30), st.just(60.0)),
         st.tuples(st.just("iterate"), st.integers(1, 5), patience),
+        st.tuples(st.just("arrow"), st.sampled_from([1, 10, 100]), st.sampled_from([0, 20, 500]), patience),
         st.tuples(st.just("commit")),
         st.tuples(st.just("not handled")),
         st.tuples(st.just("seek"), partitions, st.integers(0, 3)),

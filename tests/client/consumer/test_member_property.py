@@ -9,11 +9,12 @@ are tried.
 
 import asyncio
 import os
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.client.memory_cluster import (
     HANG_UP,
@@ -26,6 +27,7 @@ from tests.client.memory_cluster import (
     run,
 )
 from tests.client.memory_groups import MemoryGroup
+from tests.client.memory_reading import records_of
 
 from ottla import ClientError, Consumer, ConsumerOptions, TopicPartition
 from ottla.model.errors import ApiError, ErrorCode
@@ -65,6 +67,22 @@ FAULTS: dict[type[Request], list[What]] = {
 }
 
 
+class Revoking:
+    """A listener that takes a while; `partitions` are those that are being revoked meanwhile."""
+
+    def __init__(self) -> None:
+        self.partitions: Sequence[TopicPartition] = ()
+
+    def on_assigned(self, partitions: Sequence[TopicPartition]) -> None: ...
+
+    async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        self.partitions = partitions
+        await asyncio.sleep(1.5)
+        self.partitions = ()
+
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> None: ...
+
+
 class History:
     """The members of a group, the records that they were given, and those that they have handled."""
 
@@ -78,6 +96,7 @@ class History:
         self.handled: dict[TopicPartition, set[int]] = {each: set() for each in PARTITIONS}
         self.in_hand: dict[int, list[tuple[TopicPartition, int]]] = {member: [] for member in MEMBERS}
         self.members: dict[int, Consumer] = {}
+        self.listeners: dict[int, Revoking] = {}
         for name, count in (("a", 2), ("b", 1)):
             self.brokers.make(name, count)
         self.append(10)
@@ -100,7 +119,8 @@ class History:
 
     def begin(self, member: int, cluster: MemoryClient) -> None:
         consumer = self.members[member] = Consumer(cluster, self.options)
-        consumer.subscribe(["a", "b"])
+        listener = self.listeners[member] = Revoking()
+        consumer.subscribe(["a", "b"], listener)
 
     def _come_back(self, member: int) -> None:
         for partition, offset in self.in_hand[member]:
@@ -109,19 +129,30 @@ class History:
 
     async def poll(self, member: int, count: int, patience_s: float) -> None:
         self._come_back(member)
-        task = asyncio.ensure_future(self.members[member].poll(max_records=count, timeout_ms=500))
+        await self._read(member, self.members[member].poll(max_records=count, timeout_ms=500), patience_s)
+
+    async def arrow(self, member: int, linger_ms: float, patience_s: float) -> None:
+        self._come_back(member)
+        batches = self.members[member].arrow(rows_min=100, linger_ms=linger_ms)
+        await self._read(member, anext(batches), patience_s)
+        await batches.aclose()
+
+    async def _read(self, member: int, reading: Awaitable[Any], patience_s: float) -> None:
+        """Give up after a while; what comes all the same was handed out."""
+        task = asyncio.ensure_future(reading)
         await asyncio.wait([task], timeout=patience_s)
         task.cancel()
         try:
             found = await task
         except (asyncio.CancelledError, ApiError, ClientError):
             return
-        for partition, records in found.items():
-            for record in records:
-                gap = [at for at in range(record.offset) if at not in self.handed[partition]]
-                assert not gap, f"{partition}: {record.offset} came, and {gap[0]} never did"
-                self.handed[partition].add(record.offset)
-                self.in_hand[member].append((partition, record.offset))
+        for record in records_of(found):
+            partition = TopicPartition(record.topic, record.partition)
+            assert partition not in self.listeners[member].partitions, f"{partition} is being revoked"
+            gap = [at for at in range(record.offset) if at not in self.handed[partition]]
+            assert not gap, f"{partition}: {record.offset} came, and {gap[0]} never did"
+            self.handed[partition].add(record.offset)
+            self.in_hand[member].append((partition, record.offset))
 
     async def close(self, member: int) -> None:
         self._come_back(member)  # it is closed in good order
@@ -132,6 +163,8 @@ class History:
         match action:
             case ("poll", member, count, patience_s) if member in self.members:
                 await self.poll(member, count, patience_s)
+            case ("arrow", member, linger_ms, patience_s) if member in self.members:
+                await self.arrow(member, linger_ms, patience_s)
             case ("commit", member) if member in self.members:
                 self._come_back(member)
                 with suppress(ApiError, ClientError):
@@ -177,6 +210,7 @@ def actions() -> "st.SearchStrategy[Any]":
         poll,
         poll,
         poll,
+        st.tuples(st.just("arrow"), members, st.sampled_from([20, 1_500]), patience),
         st.tuples(st.just("commit"), members),
         st.tuples(st.just("close"), members),
         st.tuples(st.just("begin"), members),
@@ -187,9 +221,16 @@ def actions() -> "st.SearchStrategy[Any]":
     )
 
 
+# One member reads by itself; then another joins, and the first gathers records while it has to give partitions up.
+GATHERED = [("append", 3), ("arrow", 0, 1_500, 60.0)]
+SHARED = [*[("poll", 0, 20, 60.0)] * 4, ("poll", 1, 20, 1.0), *GATHERED, ("poll", 1, 20, 0.01), *GATHERED * 2]
+
+
 @pytest.mark.parametrize("kind", ["range", "cooperative-sticky", "consumer"])
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.lists(actions(), max_size=30))
+@example(SHARED)
+@example([("sleep", 0.3), *SHARED])
 def test_no_record_is_passed_over_or_committed_before_it_is_handled(kind: str, history: list[tuple[Any, ...]]) -> None:
     options = ConsumerOptions(
         group_id="g",

@@ -294,7 +294,9 @@ class Consumer(Closing):
             await self._come_back()
             try:
                 await self._ready(None)
-                await self._ready(linger_ms, enough)
+                # Not enough in time: what there is, unless partitions are being revoked just now.
+                if not await self._ready(linger_ms, enough) and not await self._ready(0):
+                    continue
             except ClientError:
                 if self._closed:
                     return
@@ -319,7 +321,11 @@ class Consumer(Closing):
         return any(place.has_records and place.is_open for place in self._ownership.places.values())
 
     async def _ready(self, timeout_ms: float | None, is_enough: Callable[[], bool] | None = None) -> bool:
-        """Do what is due until there are records to hand out (or `is_enough` of them), or the time is over."""
+        """Do what is due until there are records to hand out (or `is_enough` of them), or the time is over.
+
+        Only after True may records be handed out, and before anything else is awaited: otherwise partitions may be
+        in the middle of a revocation, whose commit would go beyond records that nobody has handled.
+        """
         if self._is_waiting:
             raise RuntimeError(READ_TWICE)
         self._is_waiting = True
@@ -332,11 +338,12 @@ class Consumer(Closing):
         loop = asyncio.get_running_loop()
         deadline_s = None if timeout_ms is None else loop.time() + timeout_ms / 1000
         while True:
-            if self._closed:
-                raise ClientError("the consumer is closed")
             self._wakened.clear()
-            if self._membership is not None and not await self._advance(self._membership, deadline_s):
+            membership = None if self._closed else self._membership
+            if membership is not None and not await self._advance(membership, deadline_s):
                 return False
+            if self._closed:  # maybe since the group's decisions were put into effect
+                raise ClientError("the consumer is closed")
             if self._committer is not None and (self._membership is None or self._membership.may_commit):
                 self._committer.commit_when_due(list(self._ownership.places.values()))
             self._supply.take_in()
