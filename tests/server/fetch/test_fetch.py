@@ -233,6 +233,20 @@ def test_an_empty_full_fetch_opens_an_empty_session(connection: RawConnection, t
     assert told(answer) == [("a", 0, 0, BATCH_BYTES)]
 
 
+@pytest.mark.parametrize("name", ["x" * 32_000, "\N{GRINNING FACE}" * 249])
+def test_names_that_no_topic_can_have_are_answered_without_a_session(
+    connection: RawConnection, topics: dict[str, bytes], name: str
+) -> None:
+    for wanted in ({(name, 0): 0}, {("a", 0): 0, (name, 0): 0}):
+        answer: Any = connection.call(fetch_request(wanted, session=(0, 0)), FETCH_VERSION)
+        assert (answer.error_code, answer.session_id) == (0, 0)
+        assert told(answer)[-1] == (name, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)
+        assert len(told(answer)) == len(wanted)
+    answer = connection.call(fetch_request({("a", 0): 0}, session=(0, 0)), FETCH_VERSION)
+    answer = connection.call(fetch_request({(name, 0): 0}, session=(answer.session_id, 1)), FETCH_VERSION)
+    assert (answer.error_code, answer.session_id) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0)
+
+
 def test_a_session_that_forgets_everything_ends(connection: RawConnection, topics: dict[str, bytes]) -> None:
     answer: Any = connection.call(fetch_request({("a", 0): 0}, session=(0, 0)), FETCH_VERSION)
     session = answer.session_id

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import pytest
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.server.fetch.fetch_sessions import FetchSession, FetchSessions, asked_partitions
+from ottla.model.names import TOPIC_NAME_CHARS_MAX
+from ottla.server.fetch.fetch_sessions import (
+    FetchSession,
+    FetchSessions,
+    asked_partitions,
+    asked_partitions_in_steps,
+    is_too_large,
+    names_more_than,
+)
+from ottla.wire import compile
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
 
 Data = FetchResponse.FetchableTopicResponse.PartitionData
@@ -220,3 +230,42 @@ def test_a_consumers_session_that_becomes_too_large_ends(
     with pytest.raises(ApiError):
         sessions.enter(request(session.key, 1, u=dict.fromkeys(range(added), 0)), False, 0)
     assert len(sessions) == 0
+
+
+# Names that no topic can have
+
+TOO_LONG, NOT_ASCII = "t" * (TOPIC_NAME_CHARS_MAX + 1), "t\N{GRINNING FACE}"
+
+
+@pytest.mark.parametrize("name", [TOO_LONG, NOT_ASCII])
+def test_a_session_that_is_given_such_a_name_ends(sessions: FetchSessions, name: str) -> None:
+    session = opened(sessions, **{"t" * TOPIC_NAME_CHARS_MAX: {0: 0}})
+    assert not is_too_large(request(session.key, 1, u={0: 0}))
+    assert is_too_large(request(session.key, 1, **{name: {0: 0}}))
+    with pytest.raises(ApiError) as caught:
+        sessions.enter(request(session.key, 1, **{name: {0: 0}}), False, 0)
+    assert caught.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(sessions) == 0
+
+
+def test_topics_without_partitions_are_counted_in_slices() -> None:
+    asked = request(**{str(number): {} for number in range(2 * limits.ELEMENTS_PER_STEP)})
+    assert names_more_than(asked, limits.ELEMENTS_PER_STEP)
+    assert len(list(asked_partitions_in_steps(asked, by_id=False))) == 2
+
+
+def test_a_full_session_table_has_the_memory_that_its_limit_says(
+    sessions: FetchSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """340 MB for 500,000 partitions, each of a topic with the longest name."""
+    partitions = 2_000
+    monkeypatch.setattr(limits, "FETCH_SESSIONS_PARTITIONS_MAX", partitions)
+    named = {f"{number:06}" + "t" * (TOPIC_NAME_CHARS_MAX - 6): {0: 0} for number in range(partitions)}
+    sent = bytes(compile.encode(request(**named), 12))
+    tracemalloc.start()
+    asked = compile.decode(FetchRequest, 12, memoryview(sent))
+    assert sessions.open(asked_partitions(asked, False).values(), False, 0) is not None
+    del asked
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < partitions * 680

@@ -6,8 +6,9 @@ from ottla.model.limits.units import KIB, MIB
 FETCH_SESSIONS_MAX = 1_000
 # A session that was idle for less than this is not evicted for an equal one (KIP-227's rule).
 FETCH_SESSION_EVICTION_MS = 120_000
-# Partitions of one consumer's session, and of all sessions together, at some 350 bytes each: 180 MB. A consumer with
-# more partitions names all of them in every fetch. Followers' sessions may be larger, and evict consumers' sessions.
+# Partitions of one consumer's session, and of all sessions together, at some 350 bytes each: 180 MB, or 340 MB if each
+# has a topic of its own with the longest name. A consumer with more partitions, or with names that no topic can have,
+# names all of them in every fetch. Followers' sessions may be larger, and evict consumers' sessions.
 FETCH_SESSION_PARTITIONS_MAX = 50_000
 FETCH_SESSIONS_PARTITIONS_MAX = 500_000
 # Partitions of a share session: there may be thousands of such sessions, so each is kept small.

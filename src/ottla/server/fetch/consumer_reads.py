@@ -31,7 +31,8 @@ from ottla.server.fetch.fetch_sessions import (
     FetchSessions,
     PartitionData,
     asked_partitions,
-    named,
+    is_too_large,
+    names_more_than,
 )
 from ottla.server.quotas.fetch_quota import FetchQuota
 from ottla.server.settings.configs import Configs
@@ -114,7 +115,7 @@ class ConsumerReads(FetchReads):
         self.session = session
         self.asked: list[AskedPartition] = []
         # Whether there are so many partitions that even the list of them is made in slices.
-        self.is_crowded = session is None and named(request) > limits.PARTITIONS_FETCHED_PER_SLICE
+        self.is_crowded = session is None and names_more_than(request, limits.PARTITIONS_FETCHED_PER_SLICE)
         if not self.is_crowded:
             partitions = session.partitions if session is not None else asked_partitions(request, by_id)
             self.asked = list(partitions.values())
@@ -274,7 +275,7 @@ class ConsumerReads(FetchReads):
         return session.key if session is not None else 0
 
     def _open_session(self, found: Collection[Found]) -> FetchSession | None:
-        if len(found) > limits.FETCH_SESSION_PARTITIONS_MAX:
+        if is_too_large(self.request):
             return None
         consumers = self._consumers
         session = consumers.sessions.open([asked for asked, _ in found], self.by_id, consumers.steady_ms())

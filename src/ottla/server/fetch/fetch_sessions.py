@@ -5,7 +5,8 @@ A full fetch (epoch 0) may open a session with its answer; incremental fetches (
 partitions and are answered only with partitions that have news. Epoch -1 closes a session or fetches without one, and a
 session without partitions is closed too. The table is bounded: a new session may replace one that has been idle, or a
 smaller, older one; a follower's session may replace any consumer's. The number of partitions of all sessions together
-is bounded, too. A reader that gets no session is served all the same, and names all partitions with every fetch.
+is bounded, too, and so are the names of their topics. A reader that gets no session is served all the same, and names
+all partitions with every fetch.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from random import Random
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.names import TOPIC_NAME_CHARS_MAX
 from ottla.model.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
 from ottla.server.fetch.sessions import Session, SessionTable
 from ottla.wire.messages.records.fetch import FetchRequest, FetchResponse
@@ -117,7 +119,7 @@ class FetchSessions(SessionTable[int, FetchSession]):
         session = self.find(session_id, epoch)
         if session.by_id != by_id:
             raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        if not session.is_privileged and named(request) > limits.FETCH_SESSION_PARTITIONS_MAX:
+        if not session.is_privileged and is_too_large(request):
             self.drop(session_id)  # the session would be too large; its client starts again with a full fetch
             raise ApiError(self.not_found)
         session.change(request)
@@ -125,8 +127,8 @@ class FetchSessions(SessionTable[int, FetchSession]):
         if not session.partitions:
             self.drop(session_id)
             return None
-        is_too_large = not session.is_privileged and session.counted > limits.FETCH_SESSION_PARTITIONS_MAX
-        if is_too_large or not self._make_room(session, now_ms):
+        has_too_many = not session.is_privileged and session.counted > limits.FETCH_SESSION_PARTITIONS_MAX
+        if has_too_many or not self._make_room(session, now_ms):
             self.drop(session_id)
             raise ApiError(self.not_found)
         self.continued(session_id)
@@ -213,12 +215,19 @@ class FetchSessions(SessionTable[int, FetchSession]):
         return False
 
 
-def named(request: FetchRequest) -> int:
-    """Return how many partitions a request names."""
-    count = 0
-    for topic in request.topics:
-        count += len(topic.partitions)
-    return count
+def names_more_than(request: FetchRequest, most: int) -> bool:
+    """Return whether a request names more partitions, or more topics, with or without partitions."""
+    topics = request.topics
+    return len(topics) > most or sum(len(topic.partitions) for topic in topics) > most
+
+
+def is_too_large(request: FetchRequest) -> bool:
+    """Return whether no session of a consumer may hold what the request names: too many partitions, or a topic whose
+    name takes more memory than that of any topic that exists.
+    """
+    return names_more_than(request, limits.FETCH_SESSION_PARTITIONS_MAX) or any(
+        len(topic.topic) > TOPIC_NAME_CHARS_MAX or not topic.topic.isascii() for topic in request.topics
+    )
 
 
 def asked_partitions(request: FetchRequest, by_id: bool) -> dict[Key, AskedPartition]:
@@ -234,10 +243,10 @@ def asked_partitions_in_steps(request: FetchRequest, by_id: bool) -> Generator[N
     found: dict[Key, AskedPartition] = {}
     added = 0
     for topic in request.topics:
-        for begin in range(0, len(topic.partitions), limits.ELEMENTS_PER_STEP):
+        for begin in range(0, max(1, len(topic.partitions)), limits.ELEMENTS_PER_STEP):
             some = topic.partitions[begin : begin + limits.ELEMENTS_PER_STEP]
             _add(found, topic.topic_id if by_id else topic.topic, some)
-            added += len(some)
+            added += 1 + len(some)
             if added >= limits.ELEMENTS_PER_STEP:
                 added = 0
                 yield
