@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from tests.compat.conftest import Names, versions_of
 from tests.support.requests.same import Both, Plain, Side
-from tests.support.requests.transactional import Transactional
+from tests.support.requests.transactional import CONCURRENT_TRANSACTIONS, Transactional
 
 from ottla.machine.keyed import Entry, entries_of, types_of
 from ottla.model.java import java_abs, java_hash
@@ -216,6 +216,28 @@ def test_end(both: Both, new_name: Names, version: int) -> None:
             yield one.describe()
 
     both.same(script)
+
+
+def test_next_end_before_the_markers_are_written(both: Both, new_name: Names) -> None:
+    """The producer of the next, empty transaction waits for the markers of the one before, and is not fenced."""
+    id, topic = new_name("txn"), new_name("topic")
+    waited: dict[str, int] = {}
+
+    def script(side: Side) -> Iterator[Plain]:
+        side.create(topic, 20)
+        one = Transactional(side, id).find().begin()
+        for commit in (True, False) * 5:
+            yield one.add(topic, *range(20))
+            yield one.end(commit)
+            answer = one.end(False)
+            while answer["error_code"] == CONCURRENT_TRANSACTIONS:
+                waited[side.name] = waited.get(side.name, 0) + 1
+                answer = one.end(False)
+            yield answer
+            yield one.rest().describe()
+
+    both.same(script)
+    assert waited.get(both.kafka.name), "no end came before the markers of the transaction before were written"
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)

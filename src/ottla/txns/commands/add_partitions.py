@@ -31,6 +31,8 @@ class AddPartitions:
     client_version: int = 0
 
     def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, None]:
+        # Before the producer id is compared: it may be that of the next transaction, which is not the present one yet.
+        _check_not_ending(view.known(self.transactional_id))
         found = _of_producer(view, self.transactional_id, self.producer_id, self.epoch)
         new = set(self.partitions).difference(found.partitions)
         if found.state == TxnState.ONGOING and not new:
@@ -64,6 +66,7 @@ class VerifyPartitions:
 
     def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, list[TopicPartition]]:
         found = _of_producer(view, self.transactional_id, self.producer_id, self.epoch)
+        _check_not_ending(found)
         joined = frozenset(found.partitions)
         return Result(reply=[each for each in self.partitions if each not in joined])
 
@@ -76,6 +79,10 @@ def _of_producer(
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if found.epoch != epoch:
         raise ApiError(ErrorCode.PRODUCER_FENCED)
+    return found
+
+
+def _check_not_ending(found: TransactionMetadata) -> None:
+    """Raise ApiError while markers are missing."""
     if found.state in PREPARED:
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
-    return found

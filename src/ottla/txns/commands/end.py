@@ -4,6 +4,9 @@ There are two ways to recognise a repeated EndTransaction. Without KIP-890 the e
 same end of a transaction that has ended is a repetition. With KIP-890 (`client_version` 2) every end bumps the epoch,
 so the epoch decides: the epoch before the present one is a repetition, the present one belongs to the next transaction.
 Since such a client cannot know whether its first partition was added, it may abort a transaction without partitions.
+
+While markers are missing, every end with KIP-890 waits, whatever its producer id and epoch: it may belong to the next
+transaction, or to a producer id that is not the present one yet. Who is fenced is told so afterwards.
 """
 
 from __future__ import annotations
@@ -34,13 +37,17 @@ class EndTransaction:
     def decide(self, view: TxnsView, now_ms: int) -> Result[Entry, ProducerIdentity]:
         found = view.known(self.transactional_id)
         bumps = self.client_version >= EPOCH_BUMPS_SINCE
+        if bumps and found.state in PREPARED:
+            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
         repeated = bumps and self._is_repetition(found)
         if found.producer_id != self.producer_id and not repeated:
             raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        if not repeated and (found.epoch != self.epoch or (bumps and found.state in PREPARED)):
+        if found.epoch != self.epoch and not repeated:
             raise ApiError(ErrorCode.PRODUCER_FENCED)
-        if repeated and found.state not in (*PREPARED, TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT):
+        if repeated and found.state not in (TxnState.COMPLETE_COMMIT, TxnState.COMPLETE_ABORT):
             raise ApiError(ErrorCode.PRODUCER_FENCED)
+        if found.state in PREPARED:
+            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
         if found.state == TxnState.ONGOING:
             return self._prepare(found, view, now_ms)
         if found.state in AT_REST and bumps and not repeated and not self.commit:
@@ -74,22 +81,16 @@ class EndTransaction:
         )
 
     def _again(self, found: TransactionMetadata, repeated: bool, view: TxnsView) -> Result[Entry, ProducerIdentity]:
-        """Answer an EndTransaction for a transaction that has ended or is prepared.
+        """Answer an EndTransaction for a transaction that has ended.
 
         Without KIP-890 the state alone decides, and it may be out of date: a coordinator that was suspended, and has a
         successor, knows only the transaction before. So the state is written once more and the answer waits for that
         commit, which fails if another coordinator leads.
         """
-        if not repeated or found.state == TxnState.EMPTY or self.commit != _commits(found.state):
+        if not repeated or found.state == TxnState.EMPTY or self.commit != (found.state == TxnState.COMPLETE_COMMIT):
             raise ApiError(ErrorCode.INVALID_TXN_STATE)
-        if found.state in PREPARED:
-            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
         known = [] if self.client_version >= EPOCH_BUMPS_SINCE else [view.entry(found)]
         return Result(records=known, reply=ProducerIdentity(found.producer_id, found.epoch))
-
-
-def _commits(state: TxnState) -> bool:
-    return state in (TxnState.PREPARE_COMMIT, TxnState.COMPLETE_COMMIT)
 
 
 def _next_producer(prepared: TransactionMetadata) -> ProducerIdentity:

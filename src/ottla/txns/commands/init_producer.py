@@ -35,10 +35,10 @@ class InitProducer:
             found = TransactionMetadata(
                 self.transactional_id, view.next_producer_id(), NO_PRODUCER_EPOCH, self.timeout_ms
             )
-        if self.expected is not None and not _may_continue(found, self.expected):
-            raise ApiError(ErrorCode.PRODUCER_FENCED)
         if found.state in PREPARED:
             raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if self.expected is not None and not _may_continue(found, self.expected):
+            raise ApiError(ErrorCode.PRODUCER_FENCED)
         if found.state == TxnState.ONGOING:
             aborting = fenced(found, view, now_ms)
             return Result(
