@@ -7,17 +7,14 @@ ratio is the median of those of all pairs of measurements, one way right after t
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.support.processes.node import AS_INSTALLED
-
 from bench import probe
-from bench.subject import Ottla, run_time_s
+from bench.subject import run_time_s
+from bench.switched import WAYS, Switched
 from ottla.model.settings.authorizer import STANDARD_AUTHORIZER
 from ottla.records.build import build_batch
 from ottla.records.record import Record
@@ -30,8 +27,6 @@ CREATE_ACLS = 3
 TOPIC_RESOURCE, LITERAL, ALLOW, WRITE, DESCRIBE = 2, 3, 3, 4, 8
 # ANONYMOUS may create the ACLs because no entry applies to the cluster; for the topic, the entries decide.
 GUARDED = {"authorizer.class.name": STANDARD_AUTHORIZER, "allow.everyone.if.no.acl.found": "true"}
-WITHOUT, WITH = "without", "with"
-WAYS = (WITHOUT, WITH)
 # records in a request → requests of one measurement, requests on the way at once
 LOADS = {1: (2_000, 40), 600: (200, 8)}
 PAIRS = (
@@ -42,37 +37,10 @@ GOAL = 1.02
 Samples = dict[str, dict[str, list[float]]]  # way → figure → one value a measurement
 
 
-class Switched(Ottla):
-    """A node whose guard can be taken away and put back (`guard_switch.py`)."""
-
-    def launch(self) -> None:
-        with (self._directory / "ottla.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command("bench.guard_switch"),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=os.environ | AS_INSTALLED,
-            )
-
-    def go(self, way: str) -> None:
-        """Serve with the guard, or without it, from the next request on."""
-        process = self._process
-        assert process is not None and process.stdin is not None and process.stdout is not None
-        process.stdin.write(f"{way}\n".encode())
-        process.stdin.flush()
-        for line in process.stdout:  # the node may have said something before
-            words = line.split()
-            if words[:1] == [way.encode()]:
-                assert int(words[1]), "no Produce has come yet"
-                return
-        raise AssertionError("the node has ended")
-
-
 def authorization(directory: Path, rounds: int, say: Callable[[str], None]) -> Samples:
     found: Samples = {}
     with ExitStack() as started:
-        node = Switched(directory, GUARDED)
+        node = Switched("guard", directory, GUARDED)
         node.launch()
         started.callback(node.stop)
         probe.until_acknowledged(node.bootstrap, TOPIC)
@@ -114,7 +82,7 @@ def _request(records: int) -> ProduceRequest:
     return ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[data(name=TOPIC, partition_data=[part])])
 
 
-def _produce(node: Ottla, request: ProduceRequest, count: int, at_once: int) -> float:
+def _produce(node: Switched, request: ProduceRequest, count: int, at_once: int) -> float:
     """Send the request many times over one connection; the broker's CPU µs for each."""
     with probe.Connection(node.bootstrap) as connection:
         answer = connection.ask(request, probe.PRODUCE)

@@ -1,8 +1,8 @@
-"""Measure what metrics cost: the same requests to two nodes in turns, one that counts them and is scraped every five
-seconds, and one without a metrics listener; the CPU time of the broker for each gigabyte, and for each tiny request.
+"""Measure what metrics cost: the same requests to one node, which in turns counts them and is scraped every five
+seconds, and does neither; the CPU time of the broker for each gigabyte, and for each tiny request.
 
-Every measurement lasts as long as the interval of scrapes, and has one scrape; the nodes have a thousand partitions,
-which the scrape looks at. The ratio is the median of those of all pairs of measurements, one right after the other.
+Every measurement lasts as long as the interval of scrapes; the node has a thousand partitions, which the scrape looks
+at. The ratio is the median of those of all pairs of measurements, one right after the other.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tests.support.ports import free_ports
 
 from bench import probe
 from bench.subject import Ottla, run_time_s
+from bench.switched import WAYS, WITH, WITHOUT, Switched
 from ottla.records.build import build_batch
 from ottla.records.record import Record
 from ottla.wire.messages.records.fetch import FetchRequest
@@ -41,7 +42,6 @@ SETTINGS = {
     "log.retention.check.interval.ms": "500",
     "log.segment.delete.delay.ms": "0",
 }
-OFF, ON = "off", "on"
 COLUMNS = ("broker CPU of", "without metrics", "with", "with / without", "goal")
 
 Samples = dict[str, dict[str, list[float]]]  # way → load → CPU per unit, one value a measurement
@@ -60,22 +60,19 @@ def metrics(directory: Path, rounds: int, say: Callable[[str], None]) -> Samples
     address = f"127.0.0.1:{port}"
     found: Samples = {}
     with ExitStack() as started:
-        nodes = {
-            OFF: Ottla(directory / OFF, SETTINGS),
-            ON: Ottla(directory / ON, SETTINGS | {"ottla.metrics.listener": address}),
-        }
-        for node in nodes.values():
-            node.launch()
-            started.callback(node.stop)
-            probe.until_acknowledged(node.bootstrap, TOPIC)
-            probe.create_topics(node.bootstrap, [f"other-{number}" for number in range(OTHERS)], PARTITIONS)
-            with probe.Connection(node.bootstrap) as connection:  # what is fetched
-                connection.repeat(_produce(600), probe.PRODUCE, 4 * FETCH_BYTES // 60_000, 8)
+        node = Switched("counts", directory, SETTINGS | {"ottla.metrics.listener": address})
+        node.launch()
+        started.callback(node.stop)
+        probe.until_acknowledged(node.bootstrap, TOPIC)
+        probe.create_topics(node.bootstrap, [f"other-{number}" for number in range(OTHERS)], PARTITIONS)
+        with probe.Connection(node.bootstrap) as connection:  # what is fetched
+            connection.repeat(_produce(600), probe.PRODUCE, 4 * FETCH_BYTES // 60_000, 8)
         for load in _loads():
             for round_ in range(-1, rounds):
                 say(f"metrics, {load.name}, round {round_ + 1} of {rounds}")
-                for way in (OFF, ON) if round_ % 2 else (ON, OFF):
-                    cost = _measure(nodes[way], load, address if way == ON else "")
+                for way in WAYS if round_ % 2 else reversed(WAYS):
+                    node.go(way)
+                    cost = _measure(node, load, address if way == WITH else "")
                     if round_ >= 0:
                         found.setdefault(way, {}).setdefault(load.name, []).append(cost)
     return found
@@ -139,8 +136,8 @@ def _fetch() -> FetchRequest:
 def rows(found: Samples) -> list[tuple[str, ...]]:
     """The figures of every load: medians."""
     told = []
-    for load in found.get(ON, {}):
-        off, on = found[OFF][load], found[ON][load]
+    for load in found.get(WITH, {}):
+        off, on = found[WITHOUT][load], found[WITH][load]
         ratio = statistics.median(one / other for one, other in zip(on, off, strict=True))
         figures = f"{statistics.median(off):.2f}", f"{statistics.median(on):.2f}", f"{ratio:.3f}"
         told.append((load, *figures, f"≤ {GOAL:.2f}"))

@@ -107,11 +107,11 @@ class Ottla:
                 env=os.environ | AS_INSTALLED,
             )
 
-    def _command(self, module: str) -> list[str]:
-        """The command that starts the node by a module that takes the words of `ottla`."""
+    def _command(self, module: str, *first: str) -> list[str]:
+        """The command that starts the node by a module that takes the words of `ottla`, behind its own."""
         data = ["--data", str(self._directory / "data")]
         settings = (word for name, value in self._settings().items() for word in ("--set", f"{name}={value}"))
-        return [sys.executable, "-m", module, "start", *data, *settings]
+        return [sys.executable, "-m", module, *first, "start", *data, *settings]
 
     def _settings(self) -> dict[str, str]:
         listeners = f"PLAINTEXT://{self.bootstrap}"

@@ -50,7 +50,7 @@ def test_contracts_are_compared_with_none() -> None:
 
 
 def test_metrics_are_compared_in_pairs() -> None:
-    found = {"off": {"load": [1.0, 2.0, 3.0]}, "on": {"load": [1.01, 2.04, 6.0]}}
+    found = {"without": {"load": [1.0, 2.0, 3.0]}, "with": {"load": [1.01, 2.04, 6.0]}}
     assert metrics.rows(found) == [("load", "2.00", "2.04", "1.020", "≤ 1.03")]
     assert metrics.rows({}) == []
 
