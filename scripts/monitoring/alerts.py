@@ -8,7 +8,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.model.errors import ErrorCode
-from ottla.observe.metrics.catalogue import connections, coordinators, lag, loop, partitions, process, quorum, requests
+from ottla.observe.metrics.catalogue import (
+    connections,
+    coordinators,
+    lag,
+    loop,
+    partitions,
+    process,
+    quorum,
+    requests,
+    storage,
+)
 from scripts.monitoring.promql import Selectors, highest, total
 
 # The jobs of Prometheus that scrape nodes of Ottla; each is one cluster.
@@ -136,6 +146,18 @@ def _partitions(pace: Pace) -> tuple[Alert, ...]:
             "the only replica's node is killed",
         ),
         Alert(
+            "OttlaUncleanElection",
+            "critical",
+            f"{highest(f'increase({NODES.of(quorum.UNCLEAN, window=pace.time(15 * MINUTE))})')} > 0",
+            "0s",
+            "replicas lead partitions that were not in sync",
+            "All replicas in sync were gone, and one that was not was made the leader: acknowledged records may be "
+            "lost, and consumers may be ahead of the log.",
+            "Compare what producers and consumers know with what the topics have. `ottla config get broker default` "
+            "tells whether unclean.leader.election.enable is set.",
+            "a replica that is not in sync is elected",
+        ),
+        Alert(
             "OttlaUnderMinIsr",
             "critical",
             f"{total(NODES.of(partitions.UNDER_MIN_ISR))} > 0",
@@ -164,6 +186,17 @@ def _partitions(pace: Pace) -> tuple[Alert, ...]:
             "The disk refused to read or to write. The replicas in it are gone until it works again; others lead.",
             "Replace the disk, make the directory anew and restart the node: it fetches what was there.",
             "a data directory is replaced by a file",
+        ),
+        Alert(
+            "OttlaDiskFills",
+            "warning",
+            f"{NODES.of(storage.DISK_FREE)} / {NODES.of(storage.DISK_SIZE)} < 0.1",
+            pace.time(10 * MINUTE),
+            f"{AT_NODE} has {{{{ $value | humanizePercentage }}}} of a disk left",
+            "The disk of {{ $labels.directory }} is nearly full. When it is, records are refused.",
+            "Let retention delete more (`ottla topic alter`), move partitions to other nodes "
+            "(`ottla cluster balance`), or give the node more room.",
+            "a disk is filled",
         ),
     )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
+from tests.support import mounts
 from tests.support.processes.kafka import SINGLE_NODE
 from tests.support.processes.node import OttlaNode
 from tests.support.requests.raw import RawConnection
@@ -29,21 +30,8 @@ SMALL_BYTES = 8 * 1024 * 1024
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A tmpfs of 8 MiB."""
-    path = tmp_path / "small"
-    path.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={SMALL_BYTES}", "tmpfs", str(path)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        reason = "a tmpfs cannot be mounted here (needs root)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    try:
+    with mounts.small_disk(tmp_path / "small", SMALL_BYTES) as path:
         yield path
-    finally:
-        subprocess.run(["umount", str(path)], check=True)
 
 
 def produce(connection: RawConnection, topic: str, index: int, value: bytes) -> tuple[int, int]:

@@ -16,7 +16,17 @@ from scripts.monitoring.alerts import Pace, alerts
 from tests.cli.conftest import invoke
 from tests.support import tools
 
-from ottla.observe.metrics.catalogue import connections, coordinators, lag, loop, partitions, process, quorum, requests
+from ottla.observe.metrics.catalogue import (
+    connections,
+    coordinators,
+    lag,
+    loop,
+    partitions,
+    process,
+    quorum,
+    requests,
+    storage,
+)
 from ottla.observe.metrics.declaration import Metric
 
 MONITORING = Path(__file__).resolve().parents[3] / "deploy" / "monitoring"
@@ -64,9 +74,16 @@ FAULTS: dict[str, list[tuple[str, str]]] = {
         series(quorum.METADATA_LAG, changes(0, 0), instance="b"),
     ],
     "OttlaPartitionsOffline": [series(quorum.OFFLINE_PARTITIONS, changes(0, 2))],
+    "OttlaUncleanElection": [series(quorum.UNCLEAN, grows(0.1))],
     "OttlaUnderMinIsr": [series(partitions.UNDER_MIN_ISR, changes(0, 2))],
     "OttlaUnderReplicated": [series(partitions.UNDER_REPLICATED, changes(0, 2))],
     "OttlaDirectoryOffline": [series(partitions.OFFLINE_DIRECTORIES, changes(0, 1))],
+    "OttlaDiskFills": [
+        series(storage.DISK_FREE, changes(50, 5), directory="d"),
+        series(storage.DISK_SIZE, changes(100, 100), directory="d"),
+        series(storage.DISK_FREE, changes(50, 50), directory="another"),
+        series(storage.DISK_SIZE, changes(100, 100), directory="another"),
+    ],
     "OttlaRequestErrors": [
         series(requests.ERRORS, grows(1), request="Produce", error="NOT_ENOUGH_REPLICAS"),
         series(requests.ERRORS, grows(9), request="Fetch", error="OFFSET_OUT_OF_RANGE"),
