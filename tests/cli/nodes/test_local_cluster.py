@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from tests.support.ports import free_ports
 from ottla.cli.cluster.brokers import add_local
 from ottla.cli.nodes import start
 from ottla.cli.nodes.addresses import host_and_port
+from ottla.cli.nodes.intact import check_files
 from ottla.cli.nodes.local_cluster import define, define_broker, found_nodes, retire
 from ottla.cli.nodes.up_cluster import UpCluster
 from ottla.cli.terminal.plain import CommandError
+from ottla.server.ports.system import lock_directory
 
 CONTROLLERS_AT = "controller.quorum.bootstrap.servers"
 
@@ -71,6 +74,55 @@ def test_up_says_where_an_existing_cluster_listens(tmp_path: Path, capsys: pytes
     for listen in ("127.0.0.1:1", "0.0.0.0:0", f"127.0.0.2:{port}"):
         expected = f"--listen {listen} has no effect: the brokers in {tmp_path} listen at {node.address}, as their"
         assert told(listen).startswith(f"warning: {expected}")
+
+
+def up(directory: Path, *words: str) -> str:
+    """What an `ottla up` says that does not start."""
+    done = invoke("up", "--data", str(directory), "--registry", "off", *words)
+    assert done.code == 1, done.err
+    return done.err
+
+
+def test_a_property_file_that_was_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    define(tmp_path, 3, None, ("127.0.0.1", 0))
+    (tmp_path / "node-2.properties").unlink()
+    check_files(tmp_path)
+    told = capsys.readouterr().err
+    assert told.startswith("warning: node-2.properties is missing: node-2 is not started") and "intact" in told
+    for node in found_nodes(tmp_path):
+        node.path.unlink()
+    for words in ((), ("--secure",), ("--brokers", "3")):
+        told = up(tmp_path, *words)
+        assert f"node-1.properties is missing from {tmp_path}; the data in {tmp_path}/node-1 is intact" in told
+        assert "delete" not in told and "put the file back from a backup" in told
+
+
+def test_data_that_was_lost_makes_no_new_cluster(tmp_path: Path) -> None:
+    (node,) = define(tmp_path, 1, None, ("127.0.0.1", 0))
+    (tmp_path / node.name).rename(tmp_path.parent / "kept")
+    assert f"the data of node-1 is gone: {tmp_path}/node-1 has no meta.properties" in up(tmp_path)
+    assert not (tmp_path / node.name).exists()
+    (tmp_path.parent / "kept").rename(tmp_path / node.name)
+    UpCluster(tmp_path, None, None, ("127.0.0.1", 0), [], "here", None)
+
+
+def test_a_cluster_that_is_running_already(tmp_path: Path) -> None:
+    (node,) = define(tmp_path, 1, None, ("127.0.0.1", 0))
+    unlock = lock_directory(str(tmp_path / node.name))
+    try:
+        told = up(tmp_path, "--listen", "127.0.0.1:1")
+    finally:
+        unlock()
+    assert f"{tmp_path} is already running: node-1 uses its data" in told and node.address in told
+    assert "--listen" not in told
+
+
+@pytest.mark.parametrize("secure", [[], ["--secure"]])
+def test_one_node_takes_no_other_port_than_the_one_that_was_asked_for(tmp_path: Path, secure: list[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        at = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert f"cannot listen on {at}" in up(tmp_path / "data", "--listen", at, *secure)
+    assert not found_nodes(tmp_path / "data")
 
 
 def test_one_more_broker_and_one_less(tmp_path: Path) -> None:

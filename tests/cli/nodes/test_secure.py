@@ -20,11 +20,14 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from tests.cli.conftest import Run, invoke
 from tests.support.java.programs import JavaServer
+from tests.support.ports import free_ports
 from tests.support.processes.local_cluster import LocalCluster
 from tests.support.waiting import until
 
+from ottla.cli.nodes.addresses import host_and_port
 from ottla.cli.nodes.local_cluster import define, define_broker, found_nodes
 from ottla.cli.nodes.own_login import check_own_login
+from ottla.cli.nodes.secure_clients import SecureClients
 from ottla.cli.nodes.secure_files import SecureFiles
 from ottla.cli.profile.files import read_command_config
 from ottla.cli.terminal.plain import CommandError
@@ -298,7 +301,6 @@ def test_a_plaintext_cluster_does_not_become_secure(tmp_path: Path) -> None:
 
 
 def test_a_profile_is_added_to_those_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ottla.cli.nodes.secure_clients import SecureClients
     from ottla.cli.profile.files import profiles_path, read_profiles
 
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -350,6 +352,45 @@ def test_certificates_are_made_anew_in_time(tmp_path: Path) -> None:
     path.unlink()
     UpCluster(tmp_path, None, None, ("127.0.0.1", 0), [], "here", None)
     assert own.read_text() == "mine" and not path.exists()
+
+
+def test_no_password_and_no_authority_is_invented(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (node,) = define(tmp_path, 1, None, ("127.0.0.1", 0), secure=True)
+    files = SecureFiles(tmp_path)
+    SecureClients(files, node.address).write()
+    for user, source in (("admin", files.folder / "client.properties"), ("node", node.path)):
+        path = files.password_file(user)
+        former = path.read_text()
+        path.unlink()
+        files.restore()
+        assert path.read_text() == former and path.stat().st_mode & 0o777 == 0o600
+        assert f"{path} was missing: it is restored from {source}" in capsys.readouterr().err
+    (files.folder / "client.properties").unlink()
+    files.password_file("admin").unlink()
+    told = invoke("up", "--data", str(tmp_path))
+    assert told.code == 1 and "admin.password is missing, and no settings here have the password" in told.err
+    assert not files.password_file("admin").exists()
+    files.password_file("admin").write_text("known\n")
+    (files.folder / "ca.pem").unlink()
+    told = invoke("up", "--data", str(tmp_path))
+    assert told.code == 1 and "ca.pem is missing" in told.err and "node-1.pem" in told.err
+    for name in ("ca.key", "node-1.pem"):  # as the hint says
+        (files.folder / name).unlink()
+    files.restore()
+    files.renew(1, node.values)
+    assert (files.folder / "node-1.pem").exists()
+
+
+def test_a_property_file_is_written_anew_as_the_hint_says(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    (node,) = define(data, 1, None, ("127.0.0.1", free_ports(1)[0]), secure=True)
+    former = node.path.read_text()
+    node.path.unlink()
+    told = invoke("up", "--data", str(data), "--secure")
+    assert told.code == 1 and f"move {data}/node-1 out of {data}" in told.err
+    (data / "node-1").rename(tmp_path / "kept")
+    define(data, 1, None, host_and_port(node.address), secure=True)
+    assert node.path.read_text() == former
 
 
 def test_listening_everywhere(tmp_path: Path) -> None:

@@ -140,7 +140,10 @@ def _up_any(
     controllers: int | None,
     security: tuple[bool, str | None],
 ) -> int:
+    from ottla.cli.nodes.intact import check_files
+
     secure, profile = security
+    check_files(data)
     is_cluster = secure or any(data.glob("node-*.properties"))
     if brokers in (None, 1) and controllers is None and not is_cluster:
         return _up(DEFAULT_LISTEN if listen is None else listen, data, settings, where, beside)

@@ -9,7 +9,9 @@
 | `client.properties` and others | settings of clients that log in as `admin`; see `secure_clients` |
 
 Rules:
-- Everything is made once and kept. Only certificates are made anew, when they are about to expire or lack a host.
+- Everything is made once and kept. Only certificates are made anew, when they are about to expire or lack a host. The
+  passwords of a cluster that exists, and its authority, are never invented: a lost password is restored from the
+  settings that have it, or asked for.
 - Clients and brokers log in to brokers with SCRAM-SHA-512 over TLS. Nodes prove themselves to controllers by their
   certificates, because no user is known before the metadata was read. The certificates of nodes have the unit (OU) that
   the rule of the controllers' listener asks for; `ottla tls issue` does not make such certificates.
@@ -24,9 +26,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ottla.cli.nodes.addresses import host_and_port
+from ottla.cli.terminal.plain import CommandError, print_warning
 from ottla.cli.terminal.safe_files import make_directory, write_secret
 from ottla.model.config import LISTENER_PREFIX
 from ottla.model.settings.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
+from ottla.model.settings.sasl import SASL_JAAS_CONFIG
 from ottla.model.settings.security import SSL_CLIENT_AUTH, SSL_KEYSTORE_LOCATION, SSL_PRINCIPAL_MAPPING_RULES
 from ottla.security.development import ADMIN, CLIENT_LISTENER, LOOPBACK_HOSTS, NODE, node_settings, scram_user
 
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "secure"
 REGISTRY: Final = "registry"
+CLIENT_FILE: Final = "client.properties"
 _UNIT: Final = "ottla-nodes"
 _PASSWORD_BYTES = 24
 
@@ -56,6 +61,13 @@ class SecureFiles:
 
         path = self.folder / AUTHORITY_FILE
         if not path.exists():
+            issued = sorted(each.name for each in self.folder.glob("node-*.pem"))
+            if issued:
+                raise CommandError(
+                    f"{path} is missing: nodes and clients trust each other by it",
+                    f"put it back from a backup; to make an authority and all certificates anew, delete ca.key and "
+                    f"{', '.join([*issued, f'{REGISTRY}.pem'])} in {self.folder}",
+                )
             make_directory(self.folder)
             new_authority(self.folder, "Ottla development CA", None, force=True)
         return path
@@ -68,8 +80,31 @@ class SecureFiles:
         path = self.password_file(user)
         if not path.exists():
             make_directory(self.folder)
-            write_secret(path, secrets.token_urlsafe(_PASSWORD_BYTES) + "\n")
+            write_secret(path, f"{self._lost_password(user) or secrets.token_urlsafe(_PASSWORD_BYTES)}\n")
         return path.read_text().strip()
+
+    def _lost_password(self, user: str) -> str | None:
+        """The password as the settings of clients and nodes have it; None for a cluster that is new."""
+        nodes = sorted(self.folder.parent.glob("node-*.properties"))
+        sources = nodes if user == NODE else [self.folder / CLIENT_FILE]
+        path = self.password_file(user)
+        for source in sources:
+            found = _password_in(source, user) if source.exists() else None
+            if found is not None:
+                print_warning(f"{path} was missing: it is restored from {source}")
+                return found
+        if not nodes:
+            return None
+        raise CommandError(
+            f"{path} is missing, and no settings here have the password",
+            f"write the password of user {user} into it, or put it back from a backup",
+        )
+
+    def restore(self) -> None:
+        """Restore lost passwords; raises CommandError if something is missing that cannot be made anew."""
+        assert self.authority.exists()
+        for user in (ADMIN, NODE):
+            self.password(user)
 
     def users(self) -> list[ScramUser]:
         """The users that the first start of the cluster knows."""
@@ -111,6 +146,21 @@ class SecureFiles:
             of_node = stem != REGISTRY
             new_certificate(self.folder, path.stem, hosts, client=of_node, unit=_UNIT if of_node else None, force=True)
         return path
+
+
+def _password_in(path: Path, user: str) -> str | None:
+    """The password with which this file logs in as the user."""
+    from ottla.model.properties import PropertiesError
+    from ottla.model.settings_file import parse_settings
+    from ottla.security.sasl.jaas import InvalidJaas, parse_jaas_line
+
+    try:
+        values = parse_settings(path.read_bytes(), ())
+        lines = [value for name, value in values.items() if name.endswith(SASL_JAAS_CONFIG.name)]
+        found = [parse_jaas_line(each).options for each in lines]
+    except (OSError, PropertiesError, InvalidJaas):
+        return None
+    return next((each["password"] for each in found if each.get("username") == user and "password" in each), None)
 
 
 def _stem(node_id: int) -> str:

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.nodes.addresses import host_and_port, metrics_url
+from ottla.cli.nodes.addresses import check_free, host_and_port, metrics_url
+from ottla.cli.nodes.intact import check_data
 from ottla.cli.nodes.local_cluster import LocalNode, define, found_nodes, free_ports, host_port, told_address
 from ottla.cli.nodes.processes import Fleet, NodeEvent
 from ottla.cli.nodes.secure_clients import SecureClients, registry_address_in
@@ -62,13 +63,17 @@ class UpCluster:
             _check_same(nodes, brokers, controllers, directory)
             if secure and not any(each.is_secure for each in nodes):
                 raise not_secure(directory, "a cluster")
+            check_data(directory, nodes)
         else:
             count = 1 if brokers is None else brokers
+            if count == 1 and listen[1]:  # more brokers step over ports that are taken
+                check_free([listen])
             nodes = define(directory, count, controllers, listen, settings, secure=secure)
         self._nodes = nodes
         self._secured = SecureFiles(directory) if any(each.is_secure for each in nodes) else None
         self._profile = profile
         if self._secured is not None and self._secured.exist:
+            self._secured.restore()
             for node in nodes:
                 self._secured.renew(node.node_id, node.values)
         self._fleet = Fleet([word for each in settings for word in ("--set", each)])
