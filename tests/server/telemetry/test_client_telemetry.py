@@ -320,6 +320,16 @@ class TestPushes:
         broker.clock.advance(f"{INTERVAL_S}s")
         assert talk.push() == OK
 
+    def test_a_last_push_without_room_may_be_repeated(
+        self, talk: TelemetryTalk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        talk.asked()
+        monkeypatch.setattr(limits, "TELEMETRY_PUSHES_WAITING_MAX", 0)
+        assert talk.push(is_last=True) == THROTTLED
+        monkeypatch.undo()
+        assert talk.push(is_last=True) == OK
+        assert talk.push(is_last=True) == ErrorCode.INVALID_REQUEST
+
     def test_hostile_names_are_told_as_text(self, broker: EmbeddedBroker, talk: TelemetryTalk) -> None:
         talk.asked()
         metrics = [gauge('x{a="b"} 1\n# TYPE y', 1, **{'l"\n': 'v"\n\\', "__name__": "n", "client_id": "other"})]

@@ -85,19 +85,19 @@ class ClientTelemetry:
 
     def push(self, instance_id: bytes, caller: TelemetryCaller, push: TelemetryPush) -> ErrorCode | Later[ErrorCode]:
         """Take a push, if the client may push it now."""
-        error, instance = ErrorCode.INVALID_REQUEST, None
-        if instance_id not in _RESERVED:
+        error, instance, size = ErrorCode.INVALID_REQUEST, None, len(push.payload)
+        if 0 < size <= self.bytes_max and not self._has_room(size):  # as if it had not come: it may be repeated
+            error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        elif instance_id not in _RESERVED:
             now_ms = self._runtime.steady_ms()
             instance = self._instance(instance_id, caller, now_ms)
-            id, codec, size = push.subscription_id, push.compression_type, len(push.payload)
+            id, codec = push.subscription_id, push.compression_type
             error = instance.push(id, codec, size, self.bytes_max, now_ms, is_last=push.is_last)
-        if error is ErrorCode.NONE and not self._has_room(len(push.payload)):
-            error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
         if error is not ErrorCode.NONE or instance is None or not push.payload:
             self.pushes[error] += 1
             return error
         self._waiting += 1
-        self._waiting_bytes += len(push.payload)
+        self._waiting_bytes += size
         return self._runtime.tasks.later(self._take(instance, push))
 
     def _has_room(self, size: int) -> bool:
