@@ -19,7 +19,7 @@ from ottla.model.errors import ErrorCode
 from ottla.security.acl_entry import AclEntry
 from ottla.security.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from ottla.security.audit_event import AuditKind
-from ottla.security.principal import Principal
+from ottla.security.principal import ANONYMOUS, Principal
 from ottla.server.security.audit.log import AuditLog
 from ottla.server.security.audit.sinks import AuditFile
 from ottla.testing.broker import EmbeddedBroker
@@ -53,6 +53,23 @@ def test_allowed_changes_of_one_client_do_not_push_out_the_others() -> None:
     }
     left_out = 50_000 - limits.AUDIT_SHARE_EVENTS_MAX
     assert events[-1]["action"] == f"{left_out} more events by User:mallory on topics"
+
+
+def test_clients_that_are_not_authenticated_share_by_address() -> None:
+    """One of them cannot hide what another did, although all have the same principal."""
+    audit = AuditLog(DEFAULT, lambda: 0)
+
+    def refuse(host: str, topic: str) -> None:
+        audit.note_access(ANONYMOUS, host, AclOperation.READ, AclResourceType.TOPIC, topic, False)
+
+    for number in range(limits.AUDIT_SHARE_EVENTS_MAX + 5):
+        refuse("10.0.0.1", f"t{number}")
+    refuse("10.0.0.2", "payroll")
+    events = written(audit)
+    assert [each["resource"] for each in events if each["host"] == "10.0.0.2"] == ["payroll"]
+    summary = events[-1]
+    assert summary["action"] == "5 more refusals by User:ANONYMOUS from 10.0.0.1 on topics"
+    assert (summary["principal"], summary["host"]) == (str(ANONYMOUS), "10.0.0.1")
 
 
 def test_requests_and_logins_are_counted_by_sort() -> None:

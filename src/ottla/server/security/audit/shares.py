@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ottla.model import limits
 from ottla.security.acls import AclResourceType
 from ottla.security.audit_event import API, LISTENER, AuditEvent
+from ottla.security.principal import ANONYMOUS
 
 _OTHERS = "others"
 
@@ -24,9 +25,14 @@ _OTHERS = "others"
 class _Sort(NamedTuple):
     """The events of one share."""
 
-    whose: str
+    principal: str
+    host: str  # of clients that are not authenticated; else empty
     kind: str  # a type of resource, or an API
     allowed: bool
+
+    @property
+    def whose(self) -> str:
+        return " from ".join(filter(None, (self.principal, self.host)))
 
 
 class AuditShares:
@@ -61,9 +67,10 @@ class AuditShares:
 
     def _sort(self, event: AuditEvent) -> _Sort:
         kind = event.resource if event.resource_type == API else event.resource_type
-        sort = _Sort(event.principal or event.host, kind, event.allowed)
+        is_known = event.principal not in ("", str(ANONYMOUS))
+        sort = _Sort(event.principal, "" if is_known else event.host, kind, event.allowed)
         if sort not in self._bytes and len(self._bytes) >= limits.AUDIT_SHARES_MAX:
-            return sort._replace(whose=_OTHERS)
+            return sort._replace(principal=_OTHERS, host="")
         return sort
 
 
@@ -74,4 +81,4 @@ def _summary(now_ms: int, sort: _Sort, count: int) -> AuditEvent:
         what = f"{'logins' if sort.allowed else 'failed logins'} by {sort.whose}"
     else:
         what = f"{'requests' if sort.allowed else 'refused requests'} {sort.kind} by {sort.whose}"
-    return AuditEvent(now_ms, sort.whose, "", f"{count} more {what}", sort.kind, "", sort.allowed)
+    return AuditEvent(now_ms, sort.principal, sort.host, f"{count} more {what}", sort.kind, "", sort.allowed)
