@@ -115,6 +115,7 @@ class History:
         self.sought: dict[TopicPartition, int] = {}  # offsets of whichever is there then
         self.ever_sought: dict[TopicPartition, int] = {}  # the highest: a commit of it may be under way still
         self.in_hand: dict[TopicPartition, int] = {}  # where it began
+        self.commits: list[asyncio.Future[Any]] = []  # nobody waits for them
         for name in COUNTS:
             self.make(name)
             self.append(name, 10)
@@ -195,6 +196,10 @@ class History:
             case ("commit",):
                 self.in_hand = {}
                 await consumer.each.commit()
+            case ("commit meanwhile",):
+                self.in_hand = {}
+                self.commits.append(asyncio.ensure_future(consumer.each.commit()))
+                await asyncio.sleep(0.002)
             case ("not handled",):
                 consumer.not_handled()
                 self.expected |= self.in_hand
@@ -273,6 +278,7 @@ def actions() -> "st.SearchStrategy[Any]":
         st.tuples(st.just("iterate"), st.integers(1, 5), patience),
         st.tuples(st.just("arrow"), st.sampled_from([1, 10, 100]), st.sampled_from([0, 20, 500]), patience),
         st.tuples(st.just("commit")),
+        st.tuples(st.just("commit meanwhile")),
         st.tuples(st.just("not handled")),
         st.tuples(st.just("seek"), partitions, st.integers(0, 3)),
         st.tuples(st.just("seek to beginning"), partitions),
@@ -337,5 +343,6 @@ def test_in_order_without_a_gap_and_committed_is_what_was_handed_out(history: li
                 await it.read_all(consumer)
             finally:
                 await consumer.close()
+                await asyncio.gather(*it.commits)
 
     run(test, seconds=100_000)

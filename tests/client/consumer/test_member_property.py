@@ -97,6 +97,7 @@ class History:
         self.in_hand: dict[int, list[tuple[TopicPartition, int]]] = {member: [] for member in MEMBERS}
         self.members: dict[int, Consumer] = {}
         self.listeners: dict[int, Revoking] = {}
+        self.commits: list[asyncio.Future[Any]] = []  # nobody waits for them
         for name, count in (("a", 2), ("b", 1)):
             self.brokers.make(name, count)
         self.append(10)
@@ -116,6 +117,8 @@ class History:
     def _stored(self, partition: TopicPartition, offset: int) -> None:
         gap = [at for at in range(offset) if at not in self.handled[partition]]
         assert not gap, f"{partition}: {offset} was committed, and {gap[0]} is not handled"
+        before = self.brokers.committed.get(partition, 0)
+        assert offset >= before, f"{partition}: {offset} was committed after {before}"
 
     def begin(self, member: int, cluster: MemoryClient) -> None:
         consumer = self.members[member] = Consumer(cluster, self.options)
@@ -169,6 +172,10 @@ class History:
                 self._come_back(member)
                 with suppress(ApiError, ClientError):
                     await self.members[member].commit()
+            case ("commit meanwhile", member) if member in self.members:
+                self._come_back(member)
+                self.commits.append(asyncio.ensure_future(self.members[member].each.commit()))
+                await asyncio.sleep(0.002)
             case ("close", member) if member in self.members:
                 await self.close(member)
             case ("begin", member) if member not in self.members:
@@ -212,6 +219,7 @@ def actions() -> "st.SearchStrategy[Any]":
         poll,
         st.tuples(st.just("arrow"), members, st.sampled_from([20, 1_500]), patience),
         st.tuples(st.just("commit"), members),
+        st.tuples(st.just("commit meanwhile"), members),
         st.tuples(st.just("close"), members),
         st.tuples(st.just("begin"), members),
         st.tuples(st.just("forget"), members),
@@ -257,5 +265,6 @@ def test_no_record_is_passed_over_or_committed_before_it_is_handled(kind: str, h
             finally:
                 for member in list(it.members):
                     await it.close(member)
+                await asyncio.gather(*it.commits)
 
     run(test, seconds=1_000_000)

@@ -31,6 +31,7 @@ class AssignedPartition:
         "cursor",
         "failure",
         "high_watermark",
+        "is_revoked",
         "is_set_aside",
         "is_told",
         "last_stable_offset",
@@ -53,6 +54,7 @@ class AssignedPartition:
         self.committed: int | None = None  # the last committed offset that this consumer knows of
         # The offset that the caller asked to commit since the last move, whether or not that succeeded.
         self.asked: int | None = None
+        self.is_revoked = False  # by the group: whatever happens to the partition now is another owner's
         self.paused = False
         self.cursor: FetchCursor | None = None
         self.high_watermark = -1

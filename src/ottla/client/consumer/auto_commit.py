@@ -1,7 +1,11 @@
 """When a consumer commits: on demand, by the clock, and before partitions are revoked.
 
 Rules:
-- Commits of one consumer do not overtake each other: a commit waits for the automatic one that is in progress.
+- Commits of one consumer are stored in the order in which they were asked for, one at a time: an older position never
+  replaces a newer one because it was refused first and tried again. What is stored is the positions at the time when
+  the commit was asked for: later ones may be behind records that the caller has in hand.
+- A partition that was revoked since is left out: its next owner may have committed more.
+- Before partitions are revoked, all commits that were asked for are over, even if commits are not automatic.
 - An automatic commit that fails is logged, not raised. Records whose offsets were not committed are read again by the
   next owner of the partition: at least once, as promised.
 - An automatic commit stores only positions that have changed.
@@ -13,6 +17,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ottla.client.consumer.assigned_partitions import AssignedPartition
+from ottla.client.consumer.commit_turns import CommitTurn, CommitTurns
 from ottla.client.consumer.group_metadata import GroupMetadata
 from ottla.client.consumer.group_offsets import GroupOffsets, OffsetAndMetadata
 from ottla.client.consumer.options import ConsumerOptions
@@ -46,7 +51,8 @@ class OffsetCommitter:
         # The first offset per partition of records that code between consumer and caller holds back: no commit goes
         # beyond.
         self.held: Callable[[], Mapping[TopicPartition, int]] = dict
-        self._task: asyncio.Task[None] | None = None
+        self._turns = CommitTurns()
+        self._task: asyncio.Task[None] | None = None  # of the last automatic commit
         self._due_at_s: float | None = None
 
     async def commit(
@@ -56,9 +62,7 @@ class OffsetCommitter:
         for place in places:
             if place.partition in positions:
                 place.asked = positions[place.partition].offset
-        if self._task is not None:
-            await asyncio.wait([self._task])
-        return await self._store(positions, places)
+        return await self._store_in_turn(positions, places, self._turns.take())
 
     def commit_when_due(self, places: Sequence[AssignedPartition]) -> None:
         """Start the automatic commit if it is due: in the background, one at a time, of what
@@ -71,19 +75,19 @@ class OffsetCommitter:
             self._due_at_s = None
             changed = self.positions(place for place in places if place.committed != place.position)
             if changed:
-                self._task = asyncio.create_task(self._store_quietly(changed, places))
+                turn = self._turns.take()
+                self._task = asyncio.create_task(self._store_quietly(changed, places, turn))
+                self._task.add_done_callback(lambda _: turn.end())  # it may be cancelled before it begins
         if self._due_at_s is None:
             self._due_at_s = now_s + self._options.auto_commit_interval_ms / 1000
 
     async def commit_last(self, places: Sequence[AssignedPartition]) -> None:
-        """Commit the positions of partitions that are about to be revoked, if commits are automatic."""
-        if not self._options.enable_auto_commit:
-            return
-        if self._task is not None:
-            await asyncio.wait([self._task])
-        await self._store_quietly(
-            self.positions(place for place in places if place.committed != place.position), places
-        )
+        """Commit the positions of partitions that are about to be revoked, if commits are automatic; wait for the
+        commits before in any case.
+        """
+        is_automatic = self._options.enable_auto_commit
+        changed = [place for place in places if is_automatic and place.committed != place.position]
+        await self._store_quietly(self.positions(changed), places, self._turns.take())
 
     def positions(self, places: Iterable[AssignedPartition]) -> Positions:
         """Return the positions that a commit of these partitions stores; partitions without a position yet are left
@@ -104,6 +108,21 @@ class OffsetCommitter:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    async def _store_in_turn(
+        self,
+        positions: Mapping[TopicPartition, OffsetAndMetadata],
+        places: Sequence[AssignedPartition],
+        turn: CommitTurn,
+    ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
+        timeout_ms = self._client_options.api_timeout_ms
+        try:
+            if await turn.come(timeout_ms / 1000):
+                return await self._store(positions, places)
+        finally:
+            turn.end()
+        late = ClientError(f"the commits before were not answered within {timeout_ms} ms, so nothing was committed")
+        return Outcomes(failed=dict.fromkeys(positions, late))
+
     async def _store(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], places: Sequence[AssignedPartition]
     ) -> Outcomes[TopicPartition, OffsetAndMetadata]:
@@ -112,8 +131,12 @@ class OffsetCommitter:
         outcomes: Outcomes[TopicPartition, OffsetAndMetadata] = Outcomes()
         left = dict(positions)
         topic_ids = {place.partition: place.topic_id for place in places}
-        while left:
-            outcomes.add(await self._store_as_member(left, topic_ids))
+        while True:
+            for gone in [place.partition for place in places if place.is_revoked and place.partition in left]:
+                del left[gone]
+                outcomes.failed[gone] = CommitFailed(ErrorCode.ILLEGAL_GENERATION, f"{gone} was revoked meanwhile")
+            if left:
+                outcomes.add(await self._store_as_member(left, topic_ids))
             # KIP-848: the member epoch moved during the commit; the heartbeat brings the new one.
             left = {each: positions[each] for each, error in outcomes.failed.items() if _is_stale_epoch(error)}
             if not left or loop.time() > deadline_s:
@@ -137,9 +160,9 @@ class OffsetCommitter:
             self._forfeit(member)
         return outcomes
 
-    async def _store_quietly(self, positions: Positions, places: Sequence[AssignedPartition]) -> None:
+    async def _store_quietly(self, positions: Positions, places: Sequence[AssignedPartition], turn: CommitTurn) -> None:
         try:
-            (await self._store(positions, places)).all()
+            (await self._store_in_turn(positions, places, turn)).all()
         except (ApiError, ClientError) as error:
             log.warning("group %s: automatic commit failed: %s", self._options.group_id, error)
 

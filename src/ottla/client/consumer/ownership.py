@@ -77,6 +77,7 @@ class Ownership:
         for partition in partitions:
             place = self.places.pop(partition, None)
             if place is not None:
+                place.is_revoked = True
                 place.move(None)
 
 
