@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.model import limits
 from ottla.model.re2.match import Pattern, Search
 from ottla.model.re2.nodes import RegexError
 
@@ -138,7 +139,21 @@ def test_nothing_takes_long() -> None:
     assert not search(r"(a|a)*(a|aa)*(.|a)*b").matches(long)
     assert search(r"(a?){240}a{240}").matches(long)
     assert not search(r"((((a*)*)*)*)*b").matches(long)
-    assert search("a" * 19_000).matches("a" * 19_000)
+    assert search("a" * 8_000).matches("a" * 8_000)
+
+
+def test_an_expression_of_usual_length_is_none_too_long() -> None:
+    topics = [f"team-{number:03}.orders.in-europe" for number in range(300)]
+    some = search("|".join(topics))
+    assert all(map(some.matches, topics)) and not some.matches("team-300.orders.in-europe")
+    for part in ("[^a]", r"[a-z]", r"\p{Greek}?", "(a*)*", "[[:alpha:]]"):
+        assert Pattern((part * 1_000)[: 1_000 // len(part) * len(part)])
+
+
+@pytest.mark.parametrize("part", ["[^a]", "a", "(?i)"])
+def test_a_very_long_expression_is_not_read(part: str) -> None:
+    with pytest.raises(RegexError, match="expression too large"):
+        search((part * (limits.REGEX_CHARS_MAX + 1))[: limits.REGEX_CHARS_MAX + 1])
 
 
 def test_what_cannot_be_remembered_is_given_up() -> None:

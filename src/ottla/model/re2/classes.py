@@ -61,8 +61,8 @@ def perl_class(reader: PatternReader) -> CharClass | None:
 
 def posix_class(reader: PatternReader) -> CharClass | None:
     """Read `[:alpha:]` or `[:^alpha:]` at the reader's position (inside a class), or return None."""
-    end = reader.text.find(":]", reader.at + 2)
-    if not reader.starts("[:") or end < 0:
+    end = reader.text.find(":]", reader.at + 2) if reader.starts("[:") else -1
+    if end < 0:
         return None
     name = reader.text[reader.at + 2 : end]
     found = _POSIX.get(name.removeprefix("^"))

@@ -7,10 +7,10 @@ is cached. The work of a search is counted, and the search fails when it has tak
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from functools import lru_cache
 from typing import NamedTuple
 
 from ottla.model import limits
+from ottla.model.re2.cache import SizedCache
 from ottla.model.re2.chars import Chars
 from ottla.model.re2.classes import is_word
 from ottla.model.re2.nodes import At, Node, One, PositionTest, RegexError, Repeat, Sequence
@@ -56,6 +56,9 @@ class Pattern:
     """A compiled regular expression. Raises RegexError."""
 
     def __init__(self, text: str) -> None:
+        if len(text) > limits.REGEX_CHARS_MAX:
+            raise RegexError(_TOO_BIG)
+        self._chars = len(text)
         self._steps: list[_Step] = []
         self._room = limits.REGEX_MEMORY_MAX
         self._work = 0
@@ -64,6 +67,11 @@ class Pattern:
         self.making_work = len(self._steps) * _MAKING_WORK
         self._stops: dict[tuple[frozenset[int], str], Stop] = {}
         self.start = self._stop(frozenset((start,)), _OUTSIDE)
+
+    @property
+    def size(self) -> int:
+        """The memory it takes now, as a number of parts."""
+        return self._chars + len(self._steps) + limits.REGEX_MEMORY_MAX - self._room
 
     def matches(self, text: str, work_max: int) -> tuple[bool, int]:
         """Return whether the whole text matches, and the work it took.
@@ -106,6 +114,7 @@ class Pattern:
         return stop
 
     def _has_room(self, size: int) -> bool:
+        _MADE.grew(size)
         self._room -= min(size, self._room)
         return self._room > 0
 
@@ -226,9 +235,10 @@ def _kind(char: str) -> str:
 class _Compiled:
     """A compiled pattern, or why there is none; and the work of making it that nobody has been charged for yet."""
 
-    __slots__ = ("error", "owed", "pattern")
+    __slots__ = ("_chars", "error", "owed", "pattern")
 
     def __init__(self, text: str) -> None:
+        self._chars = len(text)
         self.pattern: Pattern | None = None
         self.error = ""
         try:
@@ -238,6 +248,10 @@ class _Compiled:
             self.owed = limits.REGEX_STEPS_MAX * _MAKING_WORK if self.error == _TOO_BIG else len(text) * _MAKING_WORK
         else:
             self.owed = self.pattern.making_work
+
+    @property
+    def size(self) -> int:
+        return self._chars if self.pattern is None else self.pattern.size
 
 
 class Allowance:
@@ -250,7 +264,7 @@ class Allowance:
 
     def matches(self, regex: str, text: str) -> bool:
         """Return whether the whole text matches. Raises TooDear, and RegexError if `regex` is none."""
-        made = _made(regex)
+        made = _MADE.of(regex)
         self.left -= made.owed + _ASKING_WORK + len(text) // _CHARS_PER_WORK
         made.owed = 0
         if self.left < 0:
@@ -266,14 +280,12 @@ class Allowance:
         return found
 
 
-@lru_cache(limits.REGEX_PATTERNS_MAX)
-def _made(text: str) -> _Compiled:
-    return _Compiled(text)
+_MADE = SizedCache(_Compiled, limits.REGEX_PATTERNS_MAX, limits.REGEX_CACHE_MAX)
 
 
 def pattern_of(text: str) -> Pattern:
     """Return the compiled pattern, cached. Raises RegexError."""
-    made = _made(text)
+    made = _MADE.of(text)
     if made.pattern is None:
         raise RegexError(made.error)
     return made.pattern

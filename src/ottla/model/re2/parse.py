@@ -166,7 +166,8 @@ class _Parser:
             if not reader.more:
                 raise RegexError(_MISSING_BRACKET)
             first = False
-            kind = posix_class(reader) or unicode_class(reader) or perl_class(reader)
+            is_named = reader.starts("[:") or reader.starts("\\")
+            kind = (posix_class(reader) or unicode_class(reader) or perl_class(reader)) if is_named else None
             if kind is not None:
                 named[kind] = None
             else:
