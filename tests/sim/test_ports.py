@@ -54,6 +54,7 @@ PORTS = {
     "server/net/tls_pipe.py": {"ssl", "socket"},
     "server/net/tls_socket.py": {"ssl", "socket"},
     "server/security/certificate_changes.py": {"ssl"},  # a handshake in memory
+    "server/security/guarded_tls.py": {"ssl"},
     "server/security/listener_tls.py": {"ssl"},
     "server/security/named_contexts.py": {"ssl"},  # types
     "server/security/key_document.py": {"pathlib"},  # keys of an identity provider

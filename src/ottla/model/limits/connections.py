@@ -60,6 +60,8 @@ TLS_HANDSHAKES_PER_ADDRESS_FAIR = 16
 TLS_HANDSHAKE_PATIENCE_S = 1.0
 # The same until the client's hello was answered. It comes with the connection, and takes no round trip.
 TLS_HELLO_PATIENCE_S = 0.2
+# A client's hello is collected before it is judged, up to this size: with a certificate in its ticket it has a few KiB.
+TLS_HELLO_BYTES_MAX = 16 * KIB
 # When all handshakes are under way and none is idle, a listener looks for an idle one again after this time.
 TLS_HANDSHAKES_LOOK_S = 0.05
 # A handshake that takes longer is given up.
