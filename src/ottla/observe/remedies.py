@@ -95,6 +95,11 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "an answer (%s) could not be written": DEFECT,
         "a request of a client that has left failed": DEFECT,
     },
+    "server.node": {
+        "%s; the start goes on, because the metadata may have other settings of this node": (
+            "nothing if the node starts; else correct the properties file"
+        ),
+    },
     "server.peers.peer_requests": {
         "an answer of another node could not be given": DEFECT,
         "a request to another node could not be made": DEFECT,
@@ -207,22 +212,26 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         ),
     },
     "server.security.listener_sasl": {
-        "listener %s: %s is ignored, as Kafka ignores it: a JAAS line belongs to one mechanism, under the name "
-        "listener.name.%s.%s.%s": SAID,
+        "listener %s keeps its old SASL settings: %s": "correct the setting (`ottla config set broker`)",
+        "listener %s serves of its SASL mechanisms %s: %s": (
+            "correct the setting (`ottla config set broker`), through another listener if nobody can log in to this one"
+        ),
     },
     "server.security.listener_tls": {
         "listener %s keeps its old certificate: %s": "mend the files; they are read again when they change",
+        "listener %s refuses all clients: %s": "mend the files or the settings; they are tried again",
     },
     "server.security.logins": {
         "clients did not prove who they are since the last such line: %s": (
             "check mechanism, user and password of these clients (`ottla user list`)"
         ),
     },
-    "server.security.node_security": {
-        "listener %s keeps its old SASL settings: %s": "correct the setting (`ottla config set broker`)",
-    },
     "server.security.own_login": {
         "this node logs in to brokers with %s as %s, whom the cluster does not know; %s": SAID,
+    },
+    "server.security.sasl_maker": {
+        "listener %s: %s is ignored, as Kafka ignores it: a JAAS line belongs to one mechanism, under the name "
+        "listener.name.%s.%s.%s": SAID,
     },
     "server.security.verification_keys": {
         "%s: the keys for tokens cannot be read, %s: %s": (

@@ -7,7 +7,7 @@ for the quorum, and a broker registers with the active controller.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Change, QuotaChanged, TopicDeleted
@@ -231,7 +231,9 @@ class ComposedNode:
         self._is_recovering = False
         if self._metadata.state is not loaded:  # a snapshot replaced the state
             self._metadata.changes.drop_held()
-            self._take_over_metadata()
+            waiting = self._take_over_metadata()
+            if waiting is not None:
+                await waiting
             in_one_go(self._storage.changes.loading(self._metadata.state))
 
     def _recover_logs(self) -> None:
@@ -259,6 +261,7 @@ class ComposedNode:
         return SlowRequests(limit_ms)
 
     def _let_in(self, address: ListenerAddress) -> None:
+        self.rooms.security.check(address.name)
         controller = self.settings.is_of_controllers(address)
         counts = None if self.metrics is None else self.metrics.requests
         routes = dispatch.routes_of(self.rooms.security.authorization, controller=controller, counts=counts)
@@ -302,6 +305,7 @@ class ComposedNode:
             jobs.every("tenants", TENANT_MEASURE_MS, rooms.tenants.measure)
             jobs.every("tenants of other brokers", TENANT_ASK_MS, rooms.tenants.ask_others)
         jobs.every("connections", TIDY_MS, lambda: rooms.connections.tidy(runtime.loop, runtime.slices))
+        rooms.security.started()
         jobs.every("certificates", CERTIFICATES_MS, rooms.security.refresh)
         jobs.every("failed logins", FAILED_LOGINS_MS, rooms.security.logins.tell_failures)
         if self.metrics is not None:
@@ -355,10 +359,11 @@ class ComposedNode:
         self.rooms.connection_rates.configure(self._configs.node)
         self.rooms.tenants.follow(self._configs.node)
 
-    def _take_over_metadata(self) -> None:
-        """Take settings and ACLs from the current state of the metadata."""
+    def _take_over_metadata(self) -> Awaitable[None] | None:
+        """Take settings and ACLs from the current state of the metadata; return what has to be waited for."""
         self._follow_settings()
         in_one_go(self.rooms.security.authorization.loading(self._metadata.state))
+        return self.rooms.security.take_over()
 
     def _settings_changed(self, changes: list[Change]) -> None:
         old = self._configs.node
@@ -375,6 +380,7 @@ class ComposedNode:
             return  # `_recover` does it afterwards
         state = self._metadata.state
         self._follow_settings()
+        self.rooms.security.settings_changed()
         yield from self.rooms.security.authorization.loading(state)
         if self.rooms.replication is not None and self._loaded:
             changes = self._storage.changes

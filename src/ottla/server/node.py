@@ -8,8 +8,10 @@ the clean-shutdown marker. The stages from the journal on are in `composed_node.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping
 
+from ottla.model.errors import ApiError
 from ottla.model.settings.controller import CONTROLLER_QUORUM_BOOTSTRAP_SERVERS
 from ottla.model.settings.own import OTTLA_CLUSTER_ID
 from ottla.server.api.dispatcher import Intercept
@@ -30,7 +32,9 @@ from ottla.server.storage.directories import DataDirectory, open_directories
 from ottla.server.storage.partitions import Partitions
 from ottla.server.storage.recovery import Watch
 from ottla.server.storage.storage import Storage
-from ottla.server.storage.vacancy import check_vacant
+from ottla.server.storage.vacancy import check_vacant, is_fresh
+
+log = logging.getLogger(__name__)
 
 
 class Node:
@@ -86,8 +90,8 @@ class Node:
             yield Stage("find the cluster to join", self._find_cluster)
         settings = NodeSettings.read(self.values)
         runtime = ports.runtime(asyncio.get_running_loop())
-        # It reads certificates, so a node that cannot use them ends before anything is formatted.
         security = NodeSecurity(runtime, settings.configs, settings.listeners, lambda: self.metadata.state)
+        self._check_security(security, settings)  # so a node without a certificate ends before anything is formatted
         yield Stage("read the settings", undo=self._end_workers)
         if ports.lock is not None:
             for path in settings.configs.log_dirs():
@@ -99,6 +103,15 @@ class Node:
         composed = self.composed = self._compose(settings, runtime, security, directories)
         yield Stage("read the journal, compose the rooms", undo=composed.close)
         yield from composed.stages()
+
+    def _check_security(self, security: NodeSecurity, settings: NodeSettings) -> None:
+        """Raise INVALID_CONFIG if listeners cannot be secured, unless there may be other settings in the metadata."""
+        try:
+            security.check()
+        except ApiError as error:
+            if is_fresh(settings.configs.log_dirs(), self.ports.disk):
+                raise
+            log.warning("%s; the start goes on, because the metadata may have other settings of this node", error.text)
 
     def _check_vacant(self) -> None:
         check_vacant(Configs(self.values).log_dirs(), self.ports.disk)

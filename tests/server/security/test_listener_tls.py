@@ -31,6 +31,7 @@ def config_of(path: Path) -> Config:
 
 
 def subject(tls: ListenerTls) -> str:
+    assert tls._now is not None
     (names,) = tls._now.names
     return names.subject
 

@@ -50,6 +50,7 @@ class HttpsListener:
         self._config = config
         self._now_ms = now_ms
         self._tls = ListenerTls("https", config, config[SSL_CLIENT_AUTH])
+        self._tls.check()
         self._tls.look_at_time(now_ms())
         self.context: ssl.SSLContext = _NewestContext(lambda: self._tls.context)
         self._watching: asyncio.Task[None] | None = None

@@ -59,18 +59,24 @@ class _KeySettings(NamedTuple):
 
 
 class ListenerOauth:
-    def __init__(self, listener: str, runtime: Runtime) -> None:
+    def __init__(
+        self,
+        listener: str,
+        runtime: Runtime,
+        config: Config,
+        options: Mapping[str, str],
+        earlier: ListenerOauth | None = None,
+    ) -> None:
+        """`options` are those of the login module; the keys of `earlier` are used on if they are still the right ones.
+
+        Raise ValueError if tokens cannot be checked.
+        """
         self._listener = listener
         self._runtime = runtime
-        self._made_of: _KeySettings | None = None
-        self._keys: VerificationKeys | None = None
-        self._rules = TokenRules(TokenExpectations())
-
-    def configure(self, config: Config, options: Mapping[str, str]) -> None:
-        """Take the settings, and the options of the login module; raise ValueError if tokens cannot be checked."""
+        self._made_of: _KeySettings | None
         handler, validator = config[SASL_SERVER_CALLBACK_HANDLER_CLASS], config[SASL_OAUTHBEARER_JWT_VALIDATOR_CLASS]
         if handler == _UNSECURED:
-            rules, made_of = _unsecured_rules(options), None
+            self._rules, self._made_of = _unsecured_rules(options), None
         elif handler not in _SECURED:
             raise ValueError(
                 f"{SASL_SERVER_CALLBACK_HANDLER_CLASS.name} names Java code, which cannot be run: {handler}"
@@ -80,24 +86,33 @@ class ListenerOauth:
                 f"{SASL_OAUTHBEARER_JWT_VALIDATOR_CLASS.name} is {' or '.join(_VALIDATORS)}, not {validator}"
             )
         else:
-            rules, made_of = TokenRules(_expectations(config)), _key_settings(config, options)
-        self._rules = rules
+            self._rules, self._made_of = TokenRules(_expectations(config)), _key_settings(config, options)
+        self._keys: VerificationKeys | None
+        if earlier is not None and earlier._made_of == self._made_of:
+            self._keys = earlier._keys
+        else:
+            self._keys = self._new_keys()
+
+    def _new_keys(self) -> VerificationKeys | None:
+        made_of = self._made_of
         if made_of is None:
+            return None
+        return VerificationKeys(
+            made_of.document.read,
+            ReadingPlace(self._runtime.in_worker, self._runtime.tasks.spawn, self._runtime.steady_ms),
+            name=f"listener {self._listener}, {made_of.document.shown}",
+            refresh_ms=made_of.refresh_ms,
+            backoff_ms=made_of.backoff_ms,
+            backoff_max_ms=made_of.backoff_max_ms,
+        )
+
+    def warn(self) -> None:
+        """Warn if tokens are not checked; called when these settings are used."""
+        if self._made_of is None:
             log.warning(
                 "listener %s accepts tokens that nobody has signed: whoever reaches it can claim to be any user",
                 self._listener,
             )
-            self._keys = None
-        elif made_of != self._made_of:
-            self._keys = VerificationKeys(
-                made_of.document.read,
-                ReadingPlace(self._runtime.in_worker, self._runtime.tasks.spawn, self._runtime.steady_ms),
-                name=f"listener {self._listener}, {made_of.document.shown}",
-                refresh_ms=made_of.refresh_ms,
-                backoff_ms=made_of.backoff_ms,
-                backoff_max_ms=made_of.backoff_max_ms,
-            )
-        self._made_of = made_of
 
     def new_conversation(self) -> OauthConversation:
         return OauthConversation(self._keys, self._rules, self._runtime.now_ms)

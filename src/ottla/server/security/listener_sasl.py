@@ -1,197 +1,105 @@
-"""ListenerSasl: the SASL mechanisms of one listener, and the conversation of each new connection."""
+"""ListenerSasl: the SASL mechanisms of one listener, and the conversation of each new connection.
+
+Settings are taken as a whole: if those of one mechanism cannot be used, all mechanisms stay as they are. When a node
+starts there is nothing to keep but what the properties file says, whose users may have been removed since: then a
+mechanism whose settings of the metadata cannot be used is not served.
+"""
 
 from __future__ import annotations
 
 import logging
-from base64 import b64encode
-from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Final
 
-from ottla.model.config import Config
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.node_config import NodeConfig
 from ottla.model.settings.network import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS
-from ottla.model.settings.sasl import (
-    CONNECTIONS_MAX_REAUTH_MS,
-    SASL_ENABLED_MECHANISMS,
-    SASL_JAAS_CONFIG,
-    SASL_MECHANISM_INTER_BROKER_PROTOCOL,
-    SASL_SERVER_CALLBACK_HANDLER_CLASS,
-    SASL_SERVER_MAX_RECEIVE_SIZE,
-)
-from ottla.security.sasl.exchange import Authenticated
-from ottla.security.sasl.gssapi import GSSAPI
-from ottla.security.sasl.jaas import InvalidJaas, LoginModule, parse_jaas_line, plain_users
-from ottla.security.sasl.login_modules import check_login_module
-from ottla.security.sasl.oauthbearer import OAUTHBEARER
-from ottla.security.sasl.plain import PLAIN, PlainServer, check_against
-from ottla.security.sasl.scram.credentials import SCRAM_MECHANISMS, ScramMechanism
-from ottla.security.sasl.scram.server import ScramServer
+from ottla.model.settings.sasl import SASL_SERVER_MAX_RECEIVE_SIZE
 from ottla.server.loop.runtime import Runtime
-from ottla.server.security.authentication import Authentication, Conversation, ServedMechanism
+from ottla.server.security.authentication import Authentication
 from ottla.server.security.credentials import Credentials
-from ottla.server.settings.endpoints import inter_broker_listener
-from ottla.server.settings.listener_config import ignored_jaas_lines, jaas_line, listener_config, login_mechanism
-
-if TYPE_CHECKING:  # imported only for listeners that need it
-    from ottla.server.security.listener_oauth import ListenerOauth
+from ottla.server.security.sasl_maker import SaslMaker, ServedSasl
 
 log = logging.getLogger(__name__)
-_NONCE_BITS = 128
-_PACKAGE: Final = "org.apache.kafka.common.security"
-_SCRAM_HANDLER: Final = f"{_PACKAGE}.scram.internals.ScramServerCallbackHandler"
-# Kafka's own classes that check clients do what this node does without them; those of OAUTHBEARER are told apart by
-# `listener_oauth.py`.
-_HANDLERS: Final[Mapping[str, str]] = {
-    PLAIN: f"{_PACKAGE}.plain.internals.PlainServerCallbackHandler",
-    "SCRAM-SHA-256": _SCRAM_HANDLER,
-    "SCRAM-SHA-512": _SCRAM_HANDLER,
-    GSSAPI: f"{_PACKAGE}.authenticator.SaslServerCallbackHandler",
-}
-
-
-class _InWorker:
-    """A conversation whose answers take milliseconds, so that workers find them."""
-
-    def __init__(self, server: ScramServer, runtime: Runtime) -> None:
-        self._server = server
-        self._runtime = runtime
-
-    @property
-    def claimed(self) -> str:
-        return self._server.claimed
-
-    def respond(self, message: bytes) -> Awaitable[bytes | Authenticated]:
-        return self._runtime.in_worker(self._server.respond, message)
 
 
 class ListenerSasl:
     def __init__(self, listener: str, node: NodeConfig, runtime: Runtime, credentials: Credentials) -> None:
-        """Raise INVALID_CONFIG if a mechanism is not known, or lacks what it needs."""
+        """If a mechanism is not known, or lacks what it needs, `check` says so."""
         self._listener = listener
         self._runtime = runtime
-        self._credentials = credentials
-        self._oauth: ListenerOauth | None = None
-        self._warned: set[tuple[str, str]] = set()  # JAAS lines that are ignored, by mechanism
-        self.configure(node)
+        self._followed = node  # the newest settings, whether they can be used or not
+        self._maker = SaslMaker(listener, runtime, credentials)
+        self._now, problem = self._maker.parts(node, None)
+        self._was_usable = problem is None
+        self._problem = "" if problem is None else problem.text  # why the newest settings cannot be used, as logged
+        if problem is None:
+            self._use(self._now)
 
-    def configure(self, node: NodeConfig) -> None:
-        """Take the listener's settings, at the start and when they have changed."""
-        config = listener_config(node, self._listener)
-        names = [name.upper() for name in config[SASL_ENABLED_MECHANISMS]]
-        mechanisms = {
-            name: ServedMechanism(
-                self._mechanism(name, node),
-                max(listener_config(node, self._listener, name)[CONNECTIONS_MAX_REAUTH_MS], 0),
-            )
-            for name in names
-        }
-        if not mechanisms:
-            raise self._problem("sasl.enabled.mechanisms is empty")
-        self._config: Config = config
-        self._mechanisms = mechanisms
+    def is_behind(self, node: NodeConfig) -> bool:
+        """Return whether the settings are to be tried: they are new, or could not be used."""
+        return node is not self._followed or bool(self._problem)
+
+    def check(self) -> None:
+        """Raise INVALID_CONFIG if no settings could be used so far."""
+        if not self._was_usable:
+            raise ApiError(ErrorCode.INVALID_CONFIG, self._problem)
+
+    def check_change(self, present: NodeConfig, new: NodeConfig) -> None:
+        """Raise INVALID_REQUEST unless the listener may get these settings; a problem that it has already is no reason.
+        It reads files, so a worker does it.
+        """
+        _, problem = self._maker.parts(new, self._now.oauth)
+        if problem is not None:
+            _, known = self._maker.parts(present, self._now.oauth)
+            if known is None or known.text != problem.text:
+                raise ApiError(ErrorCode.INVALID_REQUEST, problem.text)
+
+    def follow(self, node: NodeConfig) -> None:
+        """Take settings that may have changed, all of them or none; it reads files, so a worker does it."""
+        self._followed = node
+        made, problem = self._maker.parts(node, self._now.oauth)
+        if problem is None:
+            self._use(made)
+        else:
+            if self._is_new(problem):
+                log.error("listener %s keeps its old SASL settings: %s", self._listener, problem.text)
+
+    def take_over(self, node: NodeConfig) -> None:
+        """Take the settings of the metadata when the node starts: what cannot be used is not served, so that nobody
+        gets in whom only the properties file knows. It reads files, so a worker does it.
+        """
+        self._followed = node
+        made, problem = self._maker.parts(node, self._now.oauth)
+        if problem is None:
+            self._use(made)
+        elif self._was_usable:
+            self._now = made
+            served = ", ".join(made.mechanisms) or "none"
+            if self._is_new(problem):
+                log.error("listener %s serves of its SASL mechanisms %s: %s", self._listener, served, problem.text)
+        else:
+            self._problem = problem.text
 
     def refresh(self) -> None:
         """Look after what comes from outside (keys of identity providers); called from time to time."""
-        if self._oauth is not None:
-            self._oauth.refresh()
+        if self._now.oauth is not None:
+            self._now.oauth.refresh()
 
     def new_authentication(self) -> Authentication:
         """Return the conversation of a new connection."""
+        config = self._now.config
         return Authentication(
-            lambda: self._mechanisms,
-            failure_delay_ms=self._config[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
-            max_message_bytes=self._config[SASL_SERVER_MAX_RECEIVE_SIZE],
+            lambda: self._now.mechanisms,
+            failure_delay_ms=config[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
+            max_message_bytes=config[SASL_SERVER_MAX_RECEIVE_SIZE],
             now_ms=self._runtime.now_ms,
         )
 
-    def _mechanism(self, name: str, node: NodeConfig) -> Callable[[], Conversation]:
-        if name == OAUTHBEARER:
-            return self._oauthbearer(node)
-        handler = listener_config(node, self._listener, name)[SASL_SERVER_CALLBACK_HANDLER_CLASS]
-        if handler and handler != _HANDLERS.get(name, handler):
-            setting = SASL_SERVER_CALLBACK_HANDLER_CLASS.name
-            raise self._problem(f"{setting} of {name} names Java code, which cannot be run: {handler}")
-        if name in SCRAM_MECHANISMS:
-            self._optional_login(name, node)
-            return partial(self._scram, SCRAM_MECHANISMS[name])
-        if name == PLAIN:
-            return partial(PlainServer, check_against(plain_users([self._login(name, node)])))
-        if name == GSSAPI:
-            return self._gssapi(node)
-        known = ", ".join((PLAIN, *SCRAM_MECHANISMS, OAUTHBEARER, GSSAPI))
-        raise self._problem(f"the SASL mechanism {name} is not served (those that are: {known})")
+    def _use(self, made: ServedSasl) -> None:
+        self._now, self._problem, self._was_usable = made, "", True
+        if made.oauth is not None:
+            made.oauth.warn()
 
-    def _scram(self, mechanism: ScramMechanism) -> Conversation:
-        nonce = b64encode(self._runtime.rng.getrandbits(_NONCE_BITS).to_bytes(_NONCE_BITS // 8, "big")).decode()
-        secret, iterations = self._credentials.of_unknown_users()
-        server = ScramServer(mechanism, nonce, secret, partial(self._credentials.scram, mechanism), iterations)
-        return _InWorker(server, self._runtime) if self._credentials.derives else server
-
-    def _oauthbearer(self, node: NodeConfig) -> Callable[[], Conversation]:
-        from ottla.server.security.listener_oauth import ListenerOauth
-
-        login = self._optional_login(OAUTHBEARER, node)
-        oauth = ListenerOauth(self._listener, self._runtime) if self._oauth is None else self._oauth
-        try:
-            options = {} if login is None else login.options
-            oauth.configure(listener_config(node, self._listener, OAUTHBEARER), options)
-        except ValueError as error:
-            raise self._problem(f"{OAUTHBEARER}: {error}") from None
-        self._oauth = oauth
-        return oauth.new_conversation
-
-    def _gssapi(self, node: NodeConfig) -> Callable[[], Conversation]:
-        from ottla.client.security.kerberos_package import require_kerberos_package
-
-        login = self._login(GSSAPI, node)
-        try:
-            require_kerberos_package()
-            from ottla.server.security.listener_gssapi import ListenerGssapi
-
-            config = listener_config(node, self._listener, GSSAPI)
-            return ListenerGssapi(config, login, self._runtime).new_conversation
-        except ValueError as error:
-            raise self._problem(f"{GSSAPI}: {error}") from None
-
-    def _login(self, mechanism: str, node: NodeConfig) -> LoginModule:
-        login = self._optional_login(mechanism, node)
-        if login is None:
-            name = f"listener.name.{self._listener.lower()}.{mechanism.lower()}.{SASL_JAAS_CONFIG.name}"
-            raise self._problem(f"{name} is not set, and {mechanism} needs it")
-        return login
-
-    def _optional_login(self, mechanism: str, node: NodeConfig) -> LoginModule | None:
-        line = jaas_line(node, self._listener, mechanism)
-        if not line:
-            self._warn_of_ignored_lines(mechanism, node)
-            return None
-        try:
-            module = parse_jaas_line(line)
-            check_login_module(mechanism, module, logs_in=self._logs_in(mechanism, node))
-            return module
-        except InvalidJaas as error:
-            raise self._problem(f"{mechanism.lower()}.{SASL_JAAS_CONFIG.name}: {error}") from None
-
-    def _warn_of_ignored_lines(self, mechanism: str, node: NodeConfig) -> None:
-        for name in ignored_jaas_lines(node, self._listener):
-            if (mechanism, name) not in self._warned:
-                self._warned.add((mechanism, name))
-                log.warning(
-                    "listener %s: %s is ignored, as Kafka ignores it: a JAAS line belongs to one mechanism, under the "
-                    "name listener.name.%s.%s.%s",
-                    self._listener,
-                    name,
-                    self._listener.lower(),
-                    mechanism.lower(),
-                    SASL_JAAS_CONFIG.name,
-                )
-
-    def _logs_in(self, mechanism: str, node: NodeConfig) -> bool:
-        """Return whether this node logs in to other brokers by this listener with the mechanism."""
-        chosen = login_mechanism(node, self._listener, SASL_MECHANISM_INTER_BROKER_PROTOCOL)
-        return chosen == mechanism and inter_broker_listener(node.broker) == self._listener
-
-    def _problem(self, text: str) -> ApiError:
-        return ApiError(ErrorCode.INVALID_CONFIG, f"listener {self._listener}: {text}")
+    def _is_new(self, problem: ApiError) -> bool:
+        """Keep why the newest settings cannot be used; return whether it is to be logged, which is done once."""
+        known, self._problem = self._problem, problem.text
+        return known != problem.text

@@ -1,7 +1,9 @@
 """ListenerTls: the TLS of one listener: its certificate, the clients that it trusts, and the names of its clients.
 
 A certificate is replaced without a restart: when the settings of the listener change, and when one of its files does.
-New connections use the new one; existing connections are not touched. If the new one cannot be used, the old one stays.
+New connections use the new one; existing connections are not touched. If the new one cannot be used, the old one stays,
+but not at the start of a node whose metadata names other authorities or asks more of clients: then the listener refuses
+all clients until the settings can be used.
 A keystore with several keys has a context for each, of which a client gets the one that it asks for (`named_contexts`).
 """
 
@@ -46,6 +48,7 @@ from ottla.security.principal import ANONYMOUS, Principal
 from ottla.security.ssl_principal import SslPrincipalRules
 from ottla.server.security.certificate_changes import CertificateNames, check_handshake, check_names, names_in
 from ottla.server.security.certificate_watch import CertificateWatch
+from ottla.server.security.guarded_tls import GuardedContext
 from ottla.server.security.named_contexts import NamedContexts
 
 log = logging.getLogger(__name__)
@@ -82,15 +85,20 @@ class _Made(NamedTuple):
 
 class ListenerTls:
     def __init__(self, listener: str, config: Config, client_auth: str, *, is_between_brokers: bool = False) -> None:
-        """Raise INVALID_CONFIG if the settings do not allow a TLS listener. `client_auth`: whether clients must show a
+        """If the settings do not allow a TLS listener, `check` says so. `client_auth`: whether clients must show a
         certificate (`required`), may (`requested`), or are not asked (`none`). `is_between_brokers`: brokers connect to
         each other by this listener, with the same settings.
         """
         self._listener = listener
         self._is_between_brokers = is_between_brokers
         self._made_of = ssl_values(config), client_auth
-        self._now = self._make(config, client_auth)
+        self._now: _Made | None = None  # None: all clients are refused
         self._problem = ""  # why the newest settings or files cannot be used, as it was logged
+        self._was_usable = True
+        try:
+            self._now = self._make(config, client_auth)
+        except ApiError as error:
+            self._problem, self._was_usable = error.text, False
         self._watch = CertificateWatch(listener)
         try:
             self._rules = SslPrincipalRules(config[SSL_PRINCIPAL_MAPPING_RULES])
@@ -101,7 +109,12 @@ class ListenerTls:
     @property
     def context(self) -> ssl.SSLContext:
         """The context with which a handshake begins; it hands over to another one if the client names its host."""
-        return self._now.contexts.default
+        return GuardedContext() if self._now is None else self._now.contexts.default
+
+    def check(self) -> None:
+        """Raise INVALID_CONFIG if no settings could be used so far."""
+        if not self._was_usable:
+            raise ApiError(ErrorCode.INVALID_CONFIG, self._problem)
 
     def principal_in(self, certificate: bytes | None) -> Principal:
         """Return the principal that a client's certificate (DER) names; ANONYMOUS if it showed none.
@@ -114,23 +127,54 @@ class ListenerTls:
 
     def look_at_time(self, now_ms: int) -> None:
         """Warn of certificates that have expired or are about to; it reads files, so a worker does it."""
-        self._watch.look(self._now.tls, self._now.stamp, now_ms)
+        if self._now is not None:
+            self._watch.look(self._now.tls, self._now.stamp, now_ms)
 
     def refresh(self, config: Config, client_auth: str) -> None:
-        """Make the context anew if the settings or the files have changed; it reads files, so a worker does it."""
+        """Make the context anew if the settings or the files have changed, or keep the old one; it reads files, so a
+        worker does it.
+        """
+        try:
+            self._follow(config, client_auth)
+        except ApiError as error:  # the next refresh tries again: a file may be missing, or half written
+            self.keep(error)
+
+    def take_over(self, config: Config, client_auth: str) -> None:
+        """Follow the settings of the metadata when the node starts; it reads files, so a worker does it.
+
+        If they cannot be used, the certificate of the properties file is shown, but nobody is let in by its authorities
+        instead of those of the metadata.
+        """
+        values, asked = self._made_of
+        try:
+            self._follow(config, client_auth)
+        except ApiError as error:
+            is_same = (_without_keystore(values), asked) == (_without_keystore(ssl_values(config)), client_auth)
+            (self.keep if is_same else self.close)(error)
+
+    def keep(self, error: ApiError) -> None:
+        """Log, once, that the newest settings or files cannot be used."""
+        if error.text != self._problem:
+            self._problem = error.text
+            if self._now is None:
+                log.error("listener %s refuses all clients: %s", self._listener, error.text)
+            else:
+                log.error("listener %s keeps its old certificate: %s", self._listener, error.text)
+
+    def close(self, error: ApiError) -> None:
+        """Refuse all clients until settings can be used."""
+        self._now = None
+        self.keep(error)
+
+    def _follow(self, config: Config, client_auth: str) -> None:
+        """Raise INVALID_CONFIG if the settings or files cannot be used."""
         values = ssl_values(config), client_auth
-        if values == self._made_of and stamp_of(self._now.tls) == self._now.stamp:
+        if self._now is not None and values == self._made_of and stamp_of(self._now.tls) == self._now.stamp:
             self._problem = ""
             return
-        try:
-            self._now = self._make(config, client_auth)
-        except ApiError as error:  # the next refresh tries again: a file may be missing, or half written
-            if error.text != self._problem:
-                self._problem = error.text
-                log.error("listener %s keeps its old certificate: %s", self._listener, error.text)
-        else:
-            self._made_of, self._problem = values, ""
-            log.info("listener %s has a new certificate or new TLS settings", self._listener)
+        self._now = self._make(config, client_auth)
+        self._made_of, self._problem, self._was_usable = values, "", True
+        log.info("listener %s has a new certificate or new TLS settings", self._listener)
 
     def check_change(self, present: Config, new: Config, client_auth: str) -> None:
         """Raise INVALID_REQUEST unless the listener may get these settings; it reads files, so a worker does it."""
@@ -142,6 +186,8 @@ class ListenerTls:
             if present[trusted] and not new[trusted] and new.is_set(trusted):
                 raise ValueError(f"{trusted.name} is empty, by which anybody would be trusted whom the system trusts")
             made = self._make(new, client_auth)
+            if now is None:
+                return
             check_names(
                 now.names,
                 made.names,
@@ -187,6 +233,12 @@ def ssl_values(config: Config) -> Mapping[str, str]:
     return {name: text for name, text in texts.items() if text is not None}
 
 
+def _without_keystore(values: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that decide who is let in, and how, without those of the node's own certificate."""
+    own = ("ssl.keystore.", SSL_KEY_PASSWORD.name)
+    return {name: text for name, text in values.items() if not name.startswith(own)}
+
+
 def _check_types(config: Config) -> None:
     """Raise ValueError if a file is not of the type that is set for it, which Kafka could not read. Without a type the
     file itself tells; a store of the type JKS may be PKCS #12, as in Java.
@@ -201,7 +253,7 @@ def _check_types(config: Config) -> None:
 
 def _context(tls: Tls, store: Store, entry: KeyEntry, client_auth: str) -> ssl.SSLContext:
     """Return the context that shows the certificate of one entry of the keystore."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = GuardedContext()
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     context.verify_mode = _CLIENT_AUTH[client_auth]
     allow(context, tls)

@@ -21,7 +21,7 @@ from ottla.model.settings.security import PRINCIPAL_BUILDER_CLASS, SECURITY_PROV
 
 _PACKAGE: Final = "org.apache.kafka.common.security"
 # Kafka's classes by setting, for all mechanisms. Those that check clients are told apart by mechanism, where they are
-# used (`security/listener_sasl.py`, `security/listener_oauth.py`).
+# used (`security/sasl_maker.py`, `security/listener_oauth.py`).
 _KAFKA: Final[Mapping[Setting[str | None], tuple[str, ...]]] = {
     PRINCIPAL_BUILDER_CLASS: (f"{_PACKAGE}.authenticator.DefaultKafkaPrincipalBuilder",),
     SSL_ENGINE_FACTORY_CLASS: (f"{_PACKAGE}.ssl.DefaultSslEngineFactory",),

@@ -9,6 +9,7 @@ directory that has lost its `meta.properties`, since its metadata would not matc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from ottla.cluster.snapshot_files import is_first_snapshot
 from ottla.cluster.store import DIRECTORY as JOURNAL
@@ -58,6 +59,16 @@ def _check(path: str, disk: Disk) -> None:
             f"{path} has lost its {META_PROPERTIES}: it is not fresh, it holds {shown(used)}",
             RESTORE,
         )
+
+
+def is_fresh(paths: Iterable[str], make_disk: Callable[[str], Disk]) -> bool:
+    """Return whether none of the directories has metadata of an earlier run."""
+    for path in paths:
+        with suppress(StorageError):
+            disk = make_disk(path)
+            if disk.exists(JOURNAL) and _was_used(disk, JOURNAL):
+                return False
+    return True
 
 
 def _was_used(disk: Disk, name: str) -> bool:

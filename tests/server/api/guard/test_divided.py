@@ -113,7 +113,7 @@ def test_an_empty_key_of_tokens_means_no_tokens(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "data", settings) as running:
         assert running.node is not None
         sasl = running.node.rooms.security.listener("SASL_PLAINTEXT").sasl
-        assert sasl is not None and not sasl._credentials.derives
+        assert sasl is not None and not sasl._maker._credentials.derives
 
 
 def test_a_topic_with_a_name_and_an_id_is_answered_beside_its_id(broker: EmbeddedBroker) -> None:
