@@ -90,6 +90,7 @@ def passwd(
     mechanism: Mechanism = None,
     iterations: Iterations = SCRAM_ITERATIONS_MAX,
     password_file: PasswordFile = None,
+    force: Annotated[bool, typer.Option("--force", help="Change also the user that the brokers log in as.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Change a user's password, for every mechanism that the user has one for or for the given one.
@@ -103,13 +104,24 @@ def passwd(
     known = [each.mechanism for each in with_admin(bootstrap, lambda admin: _mechanisms_of(admin, user))]
     if not known:
         raise _unknown(user)
-    password = new_password(user, password_file)
     mechanisms = known if mechanism is None else _wanted(mechanism)
+    names = [each.sasl_name for each in mechanisms]
+    if not force and with_admin(bootstrap, lambda admin: _may_be_of_brokers(admin, user, names)):
+        raise CommandError(
+            f"the brokers of `ottla up --secure` log in to each other as user {user}, with the password in their "
+            "property files, and could not any more: nothing was done",
+            f"--force changes it all the same: write the new one into secure/{user}.password, and into each "
+            "node-N.properties and schema-registry.properties, and start them again at once",
+        )
+    own = _own_login(user)
+    password = new_password(user, password_file)
     with_admin(bootstrap, lambda admin: _set(admin, user, password, mechanisms, iterations))
     done(f"changed the password of user {user} ({_names(mechanisms)})")
     kept = [each for each in known if each not in mechanisms]
     if kept:
         print_warning(f"{_names(kept)} of user {user} keeps the old password: without --mechanism, all are changed")
+    if own in names:
+        print_warning(_with_former_password(user))
 
 
 @app.command("list")
@@ -160,7 +172,7 @@ def remove(
         raise CommandError(
             f"the brokers of `ottla up --secure` log in to each other as user {user}, and could not any more: nothing "
             "was done",
-            "`ottla user passwd` changes a password; --force removes the user all the same",
+            "--force removes the user all the same",
         )
     ask(f"Remove user {user} ({', '.join(names)})?", yes=yes or force)
 
@@ -205,6 +217,21 @@ def _own_login(user: str) -> str | None:
     known = security()
     sasl = None if known is None else known.sasl
     return None if sasl is None or sasl.username != user or sasl.is_token else sasl.mechanism
+
+
+def _with_former_password(user: str) -> str:
+    """The warning that the settings of this command do not log in any more."""
+    from ottla.cli.nodes.secure_files import renewal_of
+    from ottla.cli.profile.chosen import chosen
+    from ottla.security.development import ADMIN
+
+    profile = chosen()
+    where = "this command" if profile is None else profile.where
+    told = f"{where} logs in as user {user} with the former password: give it the new one"
+    folder = None if profile is None else Path(profile.where).parent
+    if user == ADMIN and folder is not None and (folder / f"{ADMIN}.password").exists():
+        told += f". {folder} is of `ottla up --secure`: {renewal_of(folder)}"
+    return told
 
 
 async def _may_be_of_brokers(admin: Admin, user: str, mechanisms: list[str]) -> bool:

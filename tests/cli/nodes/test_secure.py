@@ -269,6 +269,10 @@ def test_the_user_of_the_nodes_stays(local: LocalCluster, directory: Path) -> No
     refused = ottla(directory, "user", "remove", "node", "--yes", code=1).err
     assert "the brokers of `ottla up --secure` log in to each other as user node" in refused and "--force" in refused
     ottla(directory, "user", "remove", "node", "-m", "SCRAM-SHA-256", "--yes", code=1)
+    password = directory / "np"
+    password.write_text("another one")
+    refused = ottla(directory, "user", "passwd", "node", "--password-file", str(password), code=1).err
+    assert "could not any more: nothing was done" in refused and "--force" in refused
     (node,) = found_nodes(directory)
     files = SecureFiles(directory)
     check_own_login(node, files, "client.properties")
@@ -292,6 +296,36 @@ def test_the_same_again_after_a_restart(local: LocalCluster, directory: Path) ->
         assert "t" in ottla(directory, "topic", "list").out
     finally:
         assert again.stop() == 0
+
+
+def test_another_password_of_the_administrator(tmp_path: Path) -> None:
+    """As the warnings say: into its file, the files that had it are deleted, and the next start writes them anew."""
+    local = LocalCluster(tmp_path, "--secure")
+    file = tmp_path / "secure" / "admin.password"
+    changed = tmp_path / "secure" / "changed"
+    changed.write_text("a new one\n")
+    try:
+        told = ottla(tmp_path, "user", "passwd", "admin", "--password-file", str(changed)).err
+        assert f"{admin_file(tmp_path)} logs in as user admin with the former password" in told
+        assert f"write it into {file} and delete client.properties, librdkafka.properties" in told
+    finally:
+        assert local.stop() == 0
+    local = LocalCluster(tmp_path)
+    try:
+        assert any(f"user admin has another password than {file} says" in each for each in local.lines)
+        assert invoke("--command-config", str(admin_file(tmp_path)), "topic", "list").code == 1
+    finally:
+        assert local.stop() == 0
+    changed.rename(file)
+    for name in ("client.properties", "librdkafka.properties"):
+        (tmp_path / "secure" / name).unlink()
+    local = LocalCluster(tmp_path)
+    try:
+        local.wait_for("Ctrl-C stops it")
+        assert not any("warning" in each for each in local.lines)
+        ottla(tmp_path, "topic", "list")
+    finally:
+        assert local.stop() == 0
 
 
 def test_a_plaintext_cluster_does_not_become_secure(tmp_path: Path) -> None:

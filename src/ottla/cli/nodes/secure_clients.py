@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.nodes.secure_files import CLIENT_FILE, SecureFiles
+from ottla.cli.nodes.secure_files import CLIENT_FILE, LIBRDKAFKA_FILE, REGISTRY_CLIENT_FILE, SecureFiles
 from ottla.cli.terminal.plain import print_warning
 from ottla.cli.terminal.safe_files import make_directory, write_secret
 from ottla.security.development import (
@@ -33,8 +33,6 @@ from ottla.security.development import (
     registry_settings,
 )
 
-LIBRDKAFKA_FILE: Final = "librdkafka.properties"
-REGISTRY_CLIENT_FILE: Final = "registry-client.properties"
 REGISTRY_FILE: Final = "schema-registry.properties"
 _URL: Final = "schema.registry.url"
 

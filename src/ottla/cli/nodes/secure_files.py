@@ -40,8 +40,19 @@ if TYPE_CHECKING:
 FOLDER: Final = "secure"
 REGISTRY: Final = "registry"
 CLIENT_FILE: Final = "client.properties"
+LIBRDKAFKA_FILE: Final = "librdkafka.properties"
+REGISTRY_CLIENT_FILE: Final = "registry-client.properties"
+FILES_OF_ADMIN: Final = (CLIENT_FILE, LIBRDKAFKA_FILE, REGISTRY_CLIENT_FILE)
 _UNIT: Final = "ottla-nodes"
 _PASSWORD_BYTES = 24
+
+
+def renewal_of(folder: Path) -> str:
+    """What to do about the files of clients that have a former password of `admin`."""
+    return (
+        f"write it into {folder / f'{ADMIN}.password'} and delete {', '.join(FILES_OF_ADMIN)} there: the next start of "
+        "`ottla up` writes them anew"
+    )
 
 
 class SecureFiles:

@@ -21,7 +21,7 @@ from ottla.cli.nodes.intact import check_data
 from ottla.cli.nodes.local_cluster import LocalNode, define, found_nodes, free_ports, host_port, told_address
 from ottla.cli.nodes.processes import Fleet, NodeEvent
 from ottla.cli.nodes.secure_clients import SecureClients, registry_address_in
-from ottla.cli.nodes.secure_files import SecureFiles
+from ottla.cli.nodes.secure_files import SecureFiles, renewal_of
 from ottla.cli.terminal.plain import CommandError
 from ottla.model.settings.own import OTTLA_METRICS_LISTENER
 from ottla.security.development import ADMIN
@@ -193,18 +193,22 @@ class UpCluster:
 
     def _logs_in(self) -> bool:
         """Whether the nodes of a secure cluster can log in to each other; an error is printed if not."""
-        from ottla.cli.terminal.plain import print_error
+        from ottla.cli.terminal.plain import print_error, print_warning
 
         if self._secured is None or not self._existed:
             return True
-        from ottla.cli.nodes.own_login import check_own_login
+        from ottla.cli.nodes.own_login import check_own_login, is_stale_for_clients
 
         file = str(SecureClients(self._secured, "").client_file)
+        broker = next(each for each in self._nodes if each.is_broker)
         try:
-            check_own_login(next(each for each in self._nodes if each.is_broker), self._secured, file)
+            check_own_login(broker, self._secured, file)
         except CommandError as error:
             print_error(str(error), error.hint)
             return False
+        if is_stale_for_clients(broker, self._secured):
+            path = self._secured.password_file(ADMIN)
+            print_warning(f"user {ADMIN} has another password than {path} says: {renewal_of(self._secured.folder)}")
         return True
 
     def _tell_clients(self, files: SecureFiles, addresses: str) -> tuple[RegistryBeside | None, Path | None]:
