@@ -128,6 +128,7 @@ def _nodes(pace: Pace) -> tuple[Alert, ...]:
             "The node does not know the newest topics, leaders and rights. It cannot reach the active controller, or "
             "its event loop has no time left.",
             "Check the network between the node and the controllers, and its event loop.",
+            "a node is cut off from the others",
         ),
     )
 

@@ -8,23 +8,19 @@ from __future__ import annotations
 import re
 import shutil
 import socket
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
-from scripts.monitoring.alerts import Alert, Pace, alerts
-from scripts.monitoring.rules import rules
+from scripts.monitoring.alerts import Alert, alerts
 from tests.cli.conftest import invoke
+from tests.compat.metrics.watching import PACE, MeteredCluster, Watched, watched
 from tests.server.security.secured import plain_jaas
 from tests.server.talk import produce
 from tests.support import tools
 from tests.support.ports import free_ports
-from tests.support.processes.clusters import OttlaCluster, running
-from tests.support.processes.prometheus import Prometheus
 from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S, until
 
@@ -34,8 +30,7 @@ from ottla.model.ids import TopicPartition
 from ottla.wire.messages.security.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.security.sasl_handshake import SaslHandshakeRequest
 
-PACE = Pace(60)
-ELSEWHERE = {"OttlaDiskFills"}  # in `test_disk_alert.py`
+ELSEWHERE = {"OttlaDiskFills", "OttlaMetadataBehind"}  # test_disk_alert.py, test_isolation_alert.py
 PAUSED, COMPANION, BROKEN = 1, 2, 3  # ids of the nodes
 DESCRIPTORS = 600  # of the node that will have too few
 PROPERTIES = {
@@ -50,13 +45,11 @@ PROPERTIES = {
 }
 
 
-class WatchedCluster(OttlaCluster):
-    """Each node has a listener for metrics and one for logins, and two data directories."""
+class FragileCluster(MeteredCluster):
+    """Each node has a listener for logins and two data directories; one has few descriptors."""
 
     def __init__(self, directory: Path) -> None:
-        ports = free_ports(6)
-        self.metrics = [f"127.0.0.1:{port}" for port in ports[:3]]
-        self.logins = [f"127.0.0.1:{port}" for port in ports[3:]]
+        self.logins = [f"127.0.0.1:{port}" for port in free_ports(3)]
         super().__init__(directory, properties=PROPERTIES)
         limited = ["sh", "-c", f'ulimit -n {DESCRIPTORS} && exec "$@"', "sh"]
         self.nodes[BROKEN].prefix = limited
@@ -65,7 +58,6 @@ class WatchedCluster(OttlaCluster):
         settings = super().settings_of(id, directory)
         login = f",LOGIN://{self.logins[id - 1]}"
         return settings | {
-            "ottla.metrics.listener": self.metrics[id - 1],
             "listeners": settings["listeners"] + login,
             "advertised.listeners": settings["advertised.listeners"] + login,
             "log.dirs": f"{settings['log.dirs']},{self.second_directory(id)}",
@@ -75,59 +67,18 @@ class WatchedCluster(OttlaCluster):
         return self.directory / f"second-{id}"
 
 
-class Watched:
-    """The cluster, a Prometheus that watches it, and which alerts have fired."""
-
-    def __init__(self, cluster: WatchedCluster, prometheus: Prometheus) -> None:
-        self.cluster = cluster
-        self.fired: set[str] = set()
-        self.prometheus = prometheus
-
-    def firing(self) -> set[str]:
-        found = self.prometheus.alerts()
-        for alert in found:
-            texts = " ".join(alert["annotations"].values())
-            assert not re.search(r"\{\{|<error|<no value>", texts), texts
-        names = {alert["labels"]["alertname"] for alert in found}
-        self.fired |= names
-        return names
-
-    def until_fire(self, names: set[str], act: Callable[[], object] = lambda: None) -> None:
-        """Do something again and again until these alerts fire, all at once."""
-
-        def look() -> set[str]:
-            act()
-            time.sleep(0.1)
-            return names - self.firing()
-
-        until(look, lambda missing: not missing)
-
-    def until_clear(self, names: set[str]) -> None:
-        until(lambda: names & self.firing(), lambda left: not left)
-
-    def create(self, topic: str, configs: Mapping[str, str] | None = None, **placed: object) -> None:
-        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap})
-        (made,) = admin.create_topics([NewTopic(topic, config=dict(configs or {}), **placed)]).values()
-        made.result(WAIT_S)
-
-
-@pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
-    tools.require(tools.missing_prometheus())
-    cluster = WatchedCluster(tmp_path / "cluster")
-    path = tmp_path / "alerts.yml"
-    path.write_text(rules(PACE))
-    with running(cluster), Prometheus(tmp_path / "prometheus", cluster.metrics, rules=[path]) as prometheus:
-        prometheus.until_scraped()
-        yield Watched(cluster, prometheus)
-
-
 @pytest.mark.slow
-def test_faults_make_alerts_fire_and_clear(watched: Watched) -> None:
-    cluster = watched.cluster
+def test_faults_make_alerts_fire_and_clear(tmp_path: Path) -> None:
+    tools.require(tools.missing_prometheus())
+    cluster = FragileCluster(tmp_path / "cluster")
+    with watched(tmp_path, cluster) as watching:
+        go_through_faults(watching, cluster)
+
+
+def go_through_faults(watched: Watched, cluster: FragileCluster) -> None:
     untried = [figure_of(alert) for alert in alerts(PACE) if not alert.fault]
     until(lambda: [figure for figure in untried if not watched.prometheus.query(figure)], lambda missing: not missing)
-    lose_a_directory(watched)
+    lose_a_directory(watched, cluster)
     with (
         transaction_left_open(cluster),
         group_that_stopped(cluster),
@@ -177,32 +128,32 @@ def figure_of(alert: Alert) -> str:
     return figure
 
 
-def lose_a_directory(watched: Watched) -> None:
-    path = watched.cluster.second_directory(BROKEN)
+def lose_a_directory(watched: Watched, cluster: FragileCluster) -> None:
+    path = cluster.second_directory(BROKEN)
     shutil.rmtree(path)
     path.write_bytes(b"not a directory any more")
     watched.create("placed", num_partitions=6, replication_factor=3)
 
 
-def elect_what_is_not_in_sync(cluster: WatchedCluster) -> None:
+def elect_what_is_not_in_sync(cluster: FragileCluster) -> None:
     """As soon as the node that is back is not fenced any more."""
     words = ["cluster", "elect", "--unclean", "risky:0", "-b", cluster.address(BROKEN)]
     until(lambda: invoke(*words).code == 0 and cluster.leader_of("risky") == BROKEN)
 
 
-def repair_the_directory(cluster: WatchedCluster) -> None:
+def repair_the_directory(cluster: FragileCluster) -> None:
     cluster.second_directory(BROKEN).unlink()
 
 
 @contextmanager
-def transaction_left_open(cluster: WatchedCluster) -> Iterator[None]:
+def transaction_left_open(cluster: FragileCluster) -> Iterator[None]:
     with Blocking(cluster.bootstrap, ProducerOptions(transactional_id="tx")) as client, client.transaction():
         client.send("in-a-transaction", b"x")
         yield
 
 
 @contextmanager
-def group_that_stopped(cluster: WatchedCluster) -> Iterator[None]:
+def group_that_stopped(cluster: FragileCluster) -> Iterator[None]:
     """At the end it has read everything."""
     with Blocking(cluster.bootstrap) as client:
         client.send("unread", b"x", partition=0)
@@ -213,7 +164,7 @@ def group_that_stopped(cluster: WatchedCluster) -> Iterator[None]:
 
 
 @contextmanager
-def descriptors_used_up(cluster: WatchedCluster) -> Iterator[None]:
+def descriptors_used_up(cluster: FragileCluster) -> Iterator[None]:
     with ExitStack() as stack:
         for _ in range(DESCRIPTORS):
             stack.enter_context(socket.create_connection(("127.0.0.1", cluster.ports[BROKEN])))
@@ -221,7 +172,7 @@ def descriptors_used_up(cluster: WatchedCluster) -> Iterator[None]:
 
 
 @contextmanager
-def node_paused_again_and_again(cluster: WatchedCluster) -> Iterator[None]:
+def node_paused_again_and_again(cluster: FragileCluster) -> Iterator[None]:
     """It has its pauses in short turns, so that its scrapes do not time out and its session lives."""
     enough = Event()
 
@@ -240,13 +191,13 @@ def node_paused_again_and_again(cluster: WatchedCluster) -> Iterator[None]:
         pausing.join()
 
 
-def log_in_badly(cluster: WatchedCluster) -> None:
+def log_in_badly(cluster: FragileCluster) -> None:
     with RawConnection(cluster.logins[COMPANION - 1]) as connection:
         connection.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
         connection.call(SaslAuthenticateRequest(auth_bytes=b"\0alice\0guessed"), 2)
 
 
-def write_to_too_few(cluster: WatchedCluster) -> None:
+def write_to_too_few(cluster: FragileCluster) -> None:
     """While the leadership moves it may fail in other ways."""
     leader = cluster.leader_of("strict")
     if leader not in cluster.running:

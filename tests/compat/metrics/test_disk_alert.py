@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scripts.monitoring.alerts import Pace
 from scripts.monitoring.rules import rules
+from tests.compat.metrics.watching import PACE
 from tests.server.metrics.scraping import ON
 from tests.support import tools
 from tests.support.mounts import small_disk
@@ -20,7 +20,7 @@ from ottla.testing.broker import EmbeddedBroker
 def test_a_disk_that_fills(tmp_path: Path) -> None:
     tools.require(tools.missing_prometheus())
     path = tmp_path / "alerts.yml"
-    path.write_text(rules(Pace(60)))
+    path.write_text(rules(PACE))
     with (
         small_disk(tmp_path / "small", 64 << 20) as small,
         EmbeddedBroker(tmp_path, ON | {"log.dirs": f"{tmp_path / 'roomy'},{small / 'data'}"}) as broker,

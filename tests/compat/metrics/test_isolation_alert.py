@@ -1,0 +1,34 @@
+"""A node that is cut off from the others does not learn what changes: its alert fires, and clears when it is back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.chaos.proxy import Proxies
+from tests.compat.metrics.watching import MeteredCluster, watched
+from tests.support import tools
+
+ALERTS = {"OttlaMetadataBehind", "OttlaBrokerFenced"}
+PARTITIONS = 1100  # a metadata record each
+
+
+@pytest.mark.slow
+def test_a_node_that_is_cut_off(tmp_path: Path) -> None:
+    tools.require(tools.missing_prometheus())
+    proxies = Proxies([1, 2, 3]).start()
+    try:
+        cluster = MeteredCluster(tmp_path / "cluster", place=proxies)
+        proxies.watch(cluster.started)
+        with watched(tmp_path, cluster) as watching:
+            controller = cluster.controller()
+            lost = next(id for id in cluster.ids if id != controller)
+            for other in set(cluster.ids) - {lost}:
+                proxies.cut(lost, other)
+                proxies.cut(other, lost)
+            watching.create("large", num_partitions=PARTITIONS, replica_assignment=[[controller]] * PARTITIONS)
+            watching.until_fire(ALERTS)
+            proxies.heal()
+            watching.until_clear(ALERTS)
+    finally:
+        proxies.stop()
