@@ -15,6 +15,7 @@ VALID: dict[str, str | None] = {
     "registry": None,
     "demo": None,
     "doctor": "doctor",
+    "top": "top --once -i 0.1",
     "support-bundle": "support-bundle {bundle.tar.gz}",
     "plan": None,
     "produce": "produce t v",

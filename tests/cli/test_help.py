@@ -46,7 +46,7 @@ def test_the_manual_page_names_every_command_and_option() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "found"), [("ottla top", "topic"), ("ottla topic cre", "create"), ("ottla start --lis", "--listen")]
+    ("words", "found"), [("ottla topi", "topic"), ("ottla topic cre", "create"), ("ottla start --lis", "--listen")]
 )
 def test_completion(words: str, found: str) -> None:
     env = {"_OTTLA_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

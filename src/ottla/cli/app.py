@@ -35,6 +35,7 @@ from ottla.cli.tenant import commands as tenant
 from ottla.cli.terminal.outlet import UnreadError, unwritten
 from ottla.cli.terminal.plain import CommandError, print_error
 from ottla.cli.tls import commands as tls
+from ottla.cli.top import command as top
 from ottla.model.version import VERSION
 
 _USAGE: Any = typer.BadParameter.__base__  # the base class of usage errors, for which Typer has no stable name
@@ -130,6 +131,7 @@ format.register(app)
 registry.register(app)
 demo.register(app)
 doctor.register(app)
+top.register(app)
 bundle.register(app)
 capacity.register(app)
 app.add_typer(cluster.app, name="cluster", rich_help_panel="Nodes")

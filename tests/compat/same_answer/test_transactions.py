@@ -28,8 +28,6 @@ from ottla.wire.messages.txns.write_txn_markers import WriteTxnMarkersRequest
 INT32_MAX = 2**31 - 1
 ENDS_WITH_BUMP = 5  # EndTxn from this version on raises the epoch
 PRODUCE_VERSIONS = (3, 10, 11, 12, 13)  # where something changed for transactions
-
-
 ODD_PATTERNS = (".*", "(", "[", "*", "a{2,1}", r"\Q.\E", "(?=a)", r"(a)\1", "a*+", r"(?i)\p{Latin}+", "(?s).+$", r"\C")
 
 

@@ -1,0 +1,1 @@
+"""`ottla top`: a live view of a cluster."""
