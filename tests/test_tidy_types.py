@@ -27,7 +27,8 @@ ANY_MAX = {
     "registry": 70,
     "web": 3,
     # Arguments of commands, and JSON that is printed.
-    "cli": 93,
+    "cli": 92,
+    "operations": 1,
     # Rows, columns and the JVM's objects: pyspark and py4j have no types.
     "spark": 79,
     # Stand-ins for the loop, sockets and files of the operating system, and scripted faults of any request.

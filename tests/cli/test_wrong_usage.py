@@ -10,8 +10,8 @@ from tests.cli.conftest import Run, invoke
 
 from ottla.cli.records import text as records
 from ottla.cli.records.produce import _unescaped
-from ottla.cli.terminal.plain import CommandError
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.operations.errors import CommandError
 
 Cli = Callable[..., Run]
 

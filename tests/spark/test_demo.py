@@ -14,9 +14,9 @@ from ottla.cli.demo.programs import DemoProgram
 from ottla.cli.demo.results import SalesCount, check_windows
 from ottla.cli.demo.shop import ORDERS, PAID_WITHIN_MS, PAYMENTS, SALES, Shop
 from ottla.cli.demo.view import Lag, lag_text
-from ottla.cli.terminal.plain import CommandError
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.producer.options import ProducerOptions
+from ottla.operations.errors import CommandError
 from ottla.testing.broker import EmbeddedBroker
 
 

@@ -33,10 +33,11 @@ from ottla.cli.registry import schema
 from ottla.cli.security import commands as security
 from ottla.cli.tenant import commands as tenant
 from ottla.cli.terminal.outlet import UnreadError, unwritten
-from ottla.cli.terminal.plain import CommandError, print_error
+from ottla.cli.terminal.plain import print_error
 from ottla.cli.tls import commands as tls
 from ottla.cli.top import command as top
 from ottla.model.version import VERSION
+from ottla.operations.errors import CommandError
 
 _USAGE: Any = typer.BadParameter.__base__  # the base class of usage errors, for which Typer has no stable name
 
@@ -67,7 +68,8 @@ class _Guarded(TyperGroup):
         except _USAGE as error:
             raise _misused(error, ctx) from None
         except Exception as error:
-            from ottla.cli.terminal.failures import EXPECTED, report
+            from ottla.cli.terminal.failures import report
+            from ottla.operations.failures import EXPECTED
 
             if not isinstance(error, EXPECTED):
                 raise

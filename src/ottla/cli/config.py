@@ -63,8 +63,8 @@ async def _check_there(admin: Admin, resource: Resource) -> None:
     """Raise CommandError if a broker does not exist: only the broker itself serves its settings, so the command would
     wait.
     """
-    from ottla.cli.terminal.plain import CommandError
     from ottla.model.resources import ResourceType
+    from ottla.operations.errors import CommandError
 
     if resource.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and resource.name:
         await admin.cluster.refresh()
@@ -100,7 +100,7 @@ def get(
 ) -> None:
     """Show settings, and where their values come from."""
     from ottla.cli.terminal.output import note, print_json, print_table
-    from ottla.cli.terminal.plain import CommandError
+    from ottla.operations.errors import CommandError
 
     async def work(admin: Admin) -> list[ConfigEntry]:
         await _check_there(admin, _resource(kind, name))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, one_of
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -218,7 +218,7 @@ def _letter(record: ConsumedRecord) -> DeadLetter | None:
 
 
 def _row(letter: DeadLetter, *, short: bool) -> dict[str, Any]:
-    from ottla.cli.terminal.output import time_text
+    from ottla.operations.formats import time_text
 
     record = letter.record
     row = {

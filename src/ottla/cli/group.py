@@ -14,7 +14,7 @@ from ottla.cli.options import (
     parse_timestamp_ms,
     with_admin,
 )
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

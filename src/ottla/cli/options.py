@@ -118,8 +118,8 @@ def parse_pairs(texts: Iterable[str], what: str = "setting") -> dict[str, str]:
 
 def parse_reachable(text: str, option: str) -> Address:
     """Parse the HOST:PORT at which other nodes reach a node."""
-    from ottla.cli.nodes.addresses import host_and_port
     from ottla.client.address import Address
+    from ottla.operations.addresses import host_and_port
 
     try:
         return Address(*host_and_port(text, default_host=""))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, not_empty, parse_pairs, with_admin
-from ottla.cli.terminal.plain import CommandError, print_warning
+from ottla.cli.terminal.plain import print_warning
+from ottla.operations.errors import CommandError
 from ottla.security.quotas.limits_of_clients import (
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,

@@ -10,8 +10,9 @@ import typer
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options, registry_urls
 from ottla.cli.profile.chosen import registry_access, registry_or_profile
 from ottla.cli.registry.calls import DEFAULT_URL
-from ottla.cli.terminal.plain import CommandError, print_warning
+from ottla.cli.terminal.plain import print_warning
 from ottla.cli.terminal.stdin_text import read_stdin_text
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

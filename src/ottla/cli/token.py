@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, not_empty, parse_duration_ms, with_admin
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -72,7 +72,8 @@ def renew(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Prolong a token that you own or may renew."""
-    from ottla.cli.terminal.output import done, time_text
+    from ottla.cli.terminal.output import done
+    from ottla.operations.formats import time_text
 
     period_ms = None if period is None else _duration_ms(period, "--for")
 
@@ -91,7 +92,8 @@ def expire(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Let a token expire sooner, or remove it at once. Connections that use it end when it expires."""
-    from ottla.cli.terminal.output import done, time_text
+    from ottla.cli.terminal.output import done
+    from ottla.operations.formats import time_text
 
     period_ms = None if period is None else parse_duration_ms(period, "--in")
 
@@ -128,7 +130,8 @@ def _principal(text: str, option: str) -> Principal:
 
 
 def _print(tokens: list[DelegationToken], as_json: bool, *, secrets: bool) -> None:
-    from ottla.cli.terminal.output import print_json, print_table, time_text
+    from ottla.cli.terminal.output import print_json, print_table
+    from ottla.operations.formats import time_text
 
     if as_json:
         print_json([_row(token, secrets) for token in tokens])

@@ -106,7 +106,8 @@ def describe(
 ) -> None:
     """Show partitions, offsets, sizes and settings of topics."""
     from ottla.cli.terminal.each import end_with
-    from ottla.cli.terminal.output import out, print_json, print_table, print_text, size_text
+    from ottla.cli.terminal.output import out, print_json, print_table, print_text
+    from ottla.operations.formats import size_text
 
     async def work(admin: Admin) -> tuple[Outcomes[str, TopicInfo], list[dict[str, Any]]]:
         topics = await admin.topics.describe_each(names)

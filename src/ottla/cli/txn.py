@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, parse_index, with_admin
-from ottla.cli.terminal.plain import CommandError
 from ottla.model.limits import INT64_MAX
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -51,7 +51,8 @@ def describe(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Show the state of a transactional id and the partitions of its transaction."""
-    from ottla.cli.terminal.output import print_json, print_table, time_text
+    from ottla.cli.terminal.output import print_json, print_table
+    from ottla.operations.formats import time_text
 
     async def work(admin: Admin) -> dict[str, Any]:
         found = await admin.transactions.describe(transactional_id)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.broker_settings import settings_of_a_broker
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Yes, not_empty, one_of, with_admin
-from ottla.cli.terminal.plain import CommandError, print_warning
+from ottla.cli.terminal.plain import print_warning
 from ottla.model.limits import SCRAM_ITERATIONS_MAX, SCRAM_ITERATIONS_MIN
+from ottla.operations.broker_settings import settings_of_a_broker
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin

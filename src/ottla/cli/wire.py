@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.options import Json
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 app = typer.Typer(help="Show the messages of Kafka's protocol.", no_args_is_help=True)
 

@@ -13,9 +13,6 @@ from tests.cli.conftest import Run, invoke
 
 from ottla.cli.cluster.plan import plan_for, plan_json, under_way, unfinished
 from ottla.cli.cluster.reassign import parse_rate, plan, targets
-from ottla.cli.cluster.view import BrokerView, ClusterView, PartitionView, _broker, status_json
-from ottla.cli.cluster.voters import look_around
-from ottla.cli.terminal.plain import CommandError
 from ottla.client.address import Address
 from ottla.client.admin.nodes import LogDir, ReplicaSize
 from ottla.client.admin.replicas import Reassignment
@@ -24,6 +21,9 @@ from ottla.client.errors import NotConnected
 from ottla.client.metadata import AdvertisedBroker
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.operations.cluster.view import BrokerView, ClusterView, PartitionView, _broker, status_json
+from ottla.operations.cluster.voters import look_around
+from ottla.operations.errors import CommandError
 
 QUORUM = QuorumState(1, 4, 100, (), (), {})
 

@@ -19,12 +19,12 @@ from tests.support.processes.local_cluster import LocalCluster, is_alive
 from tests.support.processes.node import OttlaNode
 from tests.support.waiting import WAIT_S, until, until_async
 
-from ottla.cli.cluster.throttle import NOTHING, Throttles, find, hand_over, slow_down
 from ottla.client.admin import Admin
 from ottla.client.admin.topics import NewTopic
 from ottla.client.blocking.blocking import Blocking
 from ottla.cluster.balance.loads import ReplicaMove
 from ottla.model.ids import TopicPartition
+from ottla.operations.cluster.throttle import NOTHING, Throttles, find, hand_over, slow_down
 
 Ottla = Callable[..., Run]
 
@@ -287,15 +287,18 @@ def test_a_throttle_goes_with_a_command_that_ends_before_anything_moves(local: L
     until(lambda: healthy(ottla))
     move = ReplicaMove(TopicPartition("kept", 0), (1,), (2,), 100)
 
+    told: list[str] = []
+
     async def test() -> None:
         async with Admin(local.bootstrap) as admin:
             known = await slow_down(admin, [move], 1000)
             assert known == Throttles({"kept": (1, 2)}, (1, 2), ())
             await until_async(lambda: find(admin), lambda found: found == known)
-            await hand_over(admin, known)
+            await hand_over(admin, known, told.append)
             await until_async(lambda: find(admin), lambda found: found == NOTHING)
 
     asyncio.run(test())
+    assert not told
 
 
 def test_what_cannot_be_done(local: LocalCluster, ottla: Ottla) -> None:

@@ -23,10 +23,10 @@ from tests.support.requests.same import Side
 from tests.support.requests.transactional import Transactional
 from tests.support.waiting import until
 
-from ottla.cli.doctor.catalogue import CLUSTER, SETTINGS
 from ottla.client.blocking.blocking import Blocking
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
+from ottla.operations.doctor.catalogue import CLUSTER, SETTINGS
 from ottla.records.build import build_batch
 from ottla.testing.broker import EmbeddedBroker
 

@@ -15,11 +15,11 @@ from tests.cli.conftest import invoke
 from tests.cli.doctor.diagnoses import Told
 from tests.support.waiting import WAIT_S
 
-from ottla.cli.doctor.catalogue import DATA
 from ottla.cluster.store import DOUBT
 from ottla.log.files.checkpoint import CLEANER_OFFSETS, write_offsets
 from ottla.log.files.names import file_name
 from ottla.model.ids import TopicPartition
+from ottla.operations.doctor.catalogue import DATA
 from ottla.server.ports.os_disk import OsDisk
 from ottla.testing.broker import EmbeddedBroker
 

@@ -6,10 +6,10 @@ import pytest
 from tests.cli.doctor.diagnoses import Told
 from tests.support.processes.kafka import RealKafka
 
-from ottla.cli.doctor.catalogue import CLUSTER, SETTINGS
 from ottla.client.blocking.blocking import Blocking
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
+from ottla.operations.doctor.catalogue import CLUSTER, SETTINGS
 
 pytestmark = pytest.mark.compat
 

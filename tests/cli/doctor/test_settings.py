@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import invoke
 from tests.cli.doctor.diagnoses import Told
 
-from ottla.cli.doctor.catalogue import FILE, SETTINGS
+from ottla.operations.doctor.catalogue import FILE, SETTINGS
 from ottla.testing.certificates import issue, make_authority
 
 ALONE = "process.roles=broker,controller\nnode.id=1\nlog.dirs=/var/lib/ottla-nowhere\n"

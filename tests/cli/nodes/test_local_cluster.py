@@ -11,11 +11,11 @@ from tests.support.ports import free_ports
 
 from ottla.cli.cluster.brokers import add_local
 from ottla.cli.nodes import start
-from ottla.cli.nodes.addresses import host_and_port
 from ottla.cli.nodes.intact import check_files
 from ottla.cli.nodes.local_cluster import define, define_broker, found_nodes, retire
 from ottla.cli.nodes.up_cluster import UpCluster
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.addresses import host_and_port
+from ottla.operations.errors import CommandError
 from ottla.server.ports.system import lock_directory
 
 CONTROLLERS_AT = "controller.quorum.bootstrap.servers"

@@ -24,16 +24,16 @@ from tests.support.ports import free_ports
 from tests.support.processes.local_cluster import LocalCluster
 from tests.support.waiting import until
 
-from ottla.cli.nodes.addresses import host_and_port
 from ottla.cli.nodes.local_cluster import define, define_broker, found_nodes
 from ottla.cli.nodes.own_login import check_own_login
 from ottla.cli.nodes.secure_clients import SecureClients
 from ottla.cli.nodes.secure_files import SecureFiles
 from ottla.cli.profile.files import read_command_config
-from ottla.cli.terminal.plain import CommandError
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import AuthenticationError, ClientError
 from ottla.client.security.registry_settings import registry_security
+from ottla.operations.addresses import host_and_port
+from ottla.operations.errors import CommandError
 from ottla.security.certificate_facts import read_certificates
 from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.certificates import PemPair, issue

@@ -10,8 +10,8 @@ import pytest
 from tests.cli.conftest import invoke
 
 from ottla.cli.nodes import start
-from ottla.cli.nodes.addresses import host_and_port
 from ottla.log.files.disk import StorageError
+from ottla.operations.addresses import host_and_port
 from ottla.server import process
 from ottla.server.storage.directories import open_directories
 from ottla.sim.world.disk import SimDisk

@@ -9,10 +9,10 @@ import pytest
 from tests.cli.conftest import Run
 
 from ottla.cli.pipeline.view import told
-from ottla.cli.terminal.plain import CommandError
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import NotConnected
 from ottla.client.options import wall_clock_ms
+from ottla.operations.errors import CommandError
 from ottla.spark.pipelines.status import TOPIC, Board, PipelineStatus
 from ottla.testing.broker import EmbeddedBroker
 

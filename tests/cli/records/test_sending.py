@@ -13,10 +13,10 @@ from tests.cli.conftest import Run
 from ottla.cli.records import sending
 from ottla.cli.records.sending import send_all
 from ottla.cli.records.text import Outgoing, from_json
-from ottla.cli.terminal.plain import CommandError
 from ottla.client.errors import DeliveryFailed
 from ottla.client.producer.accumulator import RecordMetadata
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.operations.errors import CommandError
 
 Cli = Callable[..., Run]
 

@@ -14,7 +14,7 @@ from tests.cli.conftest import Run
 
 from ottla import __main__
 from ottla.cli.terminal import consent, outlet
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 Cli = Callable[..., Run]
 

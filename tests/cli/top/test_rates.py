@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.cli.doctor.cluster.cluster_seen import GroupLag
-from ottla.cli.metrics.samples import MetricSamples
 from ottla.cli.top.layout import COLUMNS, arranged, fitted, text
-from ottla.cli.top.rates import Row, rate, rows
-from ottla.cli.top.sample import TopSample, TopView
 from ottla.client.admin.groups import GroupListing
 from ottla.client.metadata import AdvertisedBroker, PartitionInfo, TopicInfo
 from ottla.model.ids import LeaderEpoch, TopicPartition
+from ottla.operations.doctor.cluster.cluster_seen import GroupLag
+from ottla.operations.metrics.samples import MetricSamples
+from ottla.operations.sampling.rates import Row, rate, rows
+from ottla.operations.sampling.sample import TopSample, TopView
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

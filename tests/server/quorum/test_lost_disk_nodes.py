@@ -17,8 +17,8 @@ from tests.cli.conftest import Run, invoke
 from tests.server.three import create, until
 from tests.support.processes.clusters import METADATA_VERSION, OttlaCluster, running
 
-from ottla.cli.cluster import view as cluster_view
 from ottla.cluster.store import DOUBT
+from ottla.operations.cluster import view as cluster_view
 from ottla.wire.messages.topics.metadata import MetadataRequest
 
 ALONE = "no vote from this node"

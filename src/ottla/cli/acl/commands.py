@@ -11,9 +11,6 @@ from ottla.cli.acl.effect import check_effect, effective_principal
 from ottla.cli.acl.words import (
     check_hosts,
     check_resources,
-    count_text,
-    explained,
-    explained_row,
     filters_of,
     needed,
     operation_of,
@@ -21,11 +18,11 @@ from ottla.cli.acl.words import (
     principal_of,
     print_entries,
     resources_of,
-    sentence,
 )
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Yes, with_admin
 from ottla.cli.terminal import consent
 from ottla.cli.terminal.plain import print_warning
+from ottla.operations.access.entry_words import count_text, explained, explained_row, sentence
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin

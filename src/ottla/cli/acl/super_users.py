@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.cli.broker_settings import settings_of_a_broker
 from ottla.model.settings.authorizer import ALLOW_EVERYONE_IF_NO_ACL_FOUND, SUPER_USERS
+from ottla.operations.broker_settings import settings_of_a_broker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

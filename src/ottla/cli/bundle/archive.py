@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from ottla.cli.bundle.plain_values import PlainValues
 from ottla.cli.bundle.redaction import Redaction
-from ottla.cli.terminal.plain import CommandError
 from ottla.cli.terminal.safe_files import SECRET_MODE
 from ottla.model.limits import BUNDLE_BYTES_MAX, BUNDLE_MEMBER_BYTES_MAX
 from ottla.model.version import VERSION
+from ottla.operations.errors import CommandError
 
 FORMAT = 1
 MANIFEST = "MANIFEST.json"

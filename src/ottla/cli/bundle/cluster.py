@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeVar
 
-from ottla.cli.doctor.cluster.cluster_seen import ClusterSeen, SeenPart
-from ottla.cli.doctor.cluster.reading import read_cluster
-from ottla.cli.metrics.endpoint import NoMetricsError, metrics_of
+from ottla.cli.terminal.plain import print_warning
 from ottla.client.admin.asking import one_by_one
 from ottla.client.errors import ClientError
 from ottla.model.errors import ApiError
 from ottla.model.limits import BUNDLE_GROUPS_MAX
+from ottla.operations.doctor.cluster.cluster_seen import ClusterSeen, SeenPart
+from ottla.operations.doctor.cluster.reading import read_cluster
+from ottla.operations.metrics.endpoint import NoMetricsError, metrics_of
 
 if TYPE_CHECKING:
     from ottla.cli.bundle.archive import BundleArchive
@@ -39,7 +40,7 @@ class BundledCluster:
 
 async def read_for_bundle(admin: Admin, advance: Callable[[str], None]) -> BundledCluster:
     """Raises if no broker answers; whatever else cannot be read is noted in its part."""
-    seen = await read_cluster(admin, _SAMPLE_S, None, advance)
+    seen = await read_cluster(admin, _SAMPLE_S, None, advance, print_warning)
     advance("cluster: reading members of groups")
     names = [each.group_id for each in seen.groups.value or ()][:BUNDLE_GROUPS_MAX]
     try:

@@ -65,9 +65,9 @@ def support_bundle(
     from ottla.cli.bundle.archive import written_bundle
     from ottla.cli.bundle.machine import check_files
     from ottla.cli.bundle.redaction import Redaction
-    from ottla.cli.doctor.settings.reading import read_file
     from ottla.cli.terminal.output import print_json
     from ottla.cli.terminal.waiting import waiting_line
+    from ottla.operations.doctor.settings.reading import read_file
 
     path = output or _default_path()
     if not path.name.endswith(_SUFFIX):
@@ -96,8 +96,9 @@ def _default_path() -> Path:
 
 
 def _tell(archive: BundleArchive, path: Path) -> None:
-    from ottla.cli.terminal.output import done, size_text
+    from ottla.cli.terminal.output import done
     from ottla.cli.terminal.plain import print_warning
+    from ottla.operations.formats import size_text
 
     for missing in archive.missing:
         print_warning(f"not in the bundle: {missing['what']}: {missing['reason']}")
@@ -123,9 +124,9 @@ def _read(
     """Add the cluster; None if no broker answers, which is an error unless files of this machine were named."""
     from ottla.cli.bundle.cluster import add_cluster, add_metrics, read_for_bundle
     from ottla.cli.profile.chosen import security
-    from ottla.cli.terminal.failures import message_of
     from ottla.client.errors import ClientError
     from ottla.model.errors import ApiError
+    from ottla.operations.failures import message_of
 
     try:
         found = with_admin(bootstrap, lambda admin: read_for_bundle(admin, advance))
@@ -160,9 +161,9 @@ def _add_doctor(
     data: list[Path],
     advance: Callable[[str], None],
 ) -> None:
-    from ottla.cli.doctor.examination import Examination
-    from ottla.cli.doctor.subjects import examine_cluster, examine_directories, examine_file
     from ottla.cli.doctor.told import shown_json
+    from ottla.operations.doctor.examination import Examination
+    from ottla.operations.doctor.subjects import examine_cluster, examine_directories, examine_file
 
     examination = Examination(advance=advance)
     for path in config:

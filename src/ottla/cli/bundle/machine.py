@@ -13,9 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.terminal.plain import CommandError
 from ottla.model.limits import BUNDLE_FILES_MAX, BUNDLE_LOG_BYTES_MAX, BUNDLE_LOGS_MAX
 from ottla.model.version import VERSION
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.cli.bundle.archive import BundleArchive

@@ -89,7 +89,7 @@ def plan(
 def _size(text: str, option: str) -> float:
     """Parse `100MB/s`, `4TB`, `1KiB`."""
     from ottla.cli.cluster.reassign import parse_rate
-    from ottla.cli.terminal.plain import WrongUsage
+    from ottla.operations.errors import WrongUsage
 
     try:
         size = parse_rate(text)

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.cli.cluster.plan import plan_for
-from ottla.cli.cluster.view import ClusterView
 from ottla.cli.cluster.voter_handover import KRAFT_VERSION, hand_over, let_vote, plan_handover, until_it_follows
 from ottla.cli.nodes.local_cluster import CONTROLLER_LISTENER, LocalNode, define_broker, found_nodes, is_fixed, retire
 from ottla.cli.options import client_options
 from ottla.cli.terminal.output import done, err, note
-from ottla.cli.terminal.plain import CommandError
 from ottla.client.admin.voters import VoterEndpoint
 from ottla.client.errors import ClientError
 from ottla.client.options import parse_address
@@ -27,6 +25,8 @@ from ottla.model.settings.controller import (
 from ottla.model.settings.log import LOG_DIRS
 from ottla.model.settings.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from ottla.model.settings.node import BROKER_RACK, NODE_ID, PROCESS_ROLES
+from ottla.operations.cluster.view import ClusterView
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.client.address import Address

@@ -16,14 +16,14 @@ import typer
 from ottla.cli.cluster import quorum as cluster_quorum
 from ottla.cli.cluster.run import run
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, parse_index, parse_reachable
-from ottla.cli.terminal.plain import CommandError
 from ottla.model.limits import INT32_MAX
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
-    from ottla.cli.cluster.view import ClusterView
     from ottla.client.admin import Admin
     from ottla.cluster.balance.loads import BalancePlan, ReplicaMove
     from ottla.model.ids import TopicPartition
+    from ottla.operations.cluster.view import ClusterView
 
 app = typer.Typer(
     help="Look at a cluster, move partitions between its brokers, add and remove brokers.", no_args_is_help=True
@@ -44,9 +44,9 @@ _SHOWN_PROBLEMS = 20
 @app.command()
 def status(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """Show brokers, the controller, and partitions with problems. The exit code is 1 if there are any."""
-    from ottla.cli.cluster.throttle import Throttles, left_behind, tell_of
-    from ottla.cli.cluster.view import look, status_json
-    from ottla.cli.terminal.output import print_json
+    from ottla.cli.terminal.output import note, print_json
+    from ottla.operations.cluster.throttle import Throttles, left_behind, tell_of
+    from ottla.operations.cluster.view import look, status_json
 
     async def ask(admin: Admin) -> tuple[ClusterView, Throttles | None]:
         view = await look(admin)
@@ -57,14 +57,15 @@ def status(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> N
         print_json(status_json(view) | {"throttle_left_behind": throttled is not None})
     else:
         _show_status(view)
-        tell_of(throttled)
+        tell_of(throttled, note)
     if view.problems():
         raise typer.Exit(1)
 
 
 def _show_status(view: ClusterView) -> None:
-    from ottla.cli.cluster.voters import advice
-    from ottla.cli.terminal.output import done, literal, note, out, print_table, size_text
+    from ottla.cli.terminal.output import done, literal, note, out, print_table
+    from ottla.operations.cluster.voters import advice
+    from ottla.operations.formats import size_text
 
     out().print(f"[bold]{view.cluster_id}[/bold]  controller {view.quorum.leader_id}  epoch {view.quorum.leader_epoch}")
     columns = ["broker", "address", "rack", "state", "leaders", "replicas", "size", "free"]
@@ -106,10 +107,10 @@ def elect(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Make the preferred replica (the first of the list) the leader again, wherever it is in sync."""
-    from ottla.cli.terminal.failures import hint_for
     from ottla.cli.terminal.output import done
     from ottla.cli.terminal.plain import print_error
     from ottla.client.admin.replicas import Election
+    from ottla.operations.failures import hint_for
 
     wanted = [_partition(each) for each in partitions] if partitions else None
     if unclean and wanted is None:
@@ -195,7 +196,7 @@ def balance(
 
     async def plan(admin: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:
         from ottla.cli.cluster.plan import plan_for, unfinished
-        from ottla.cli.cluster.view import rates
+        from ottla.operations.cluster.view import rates
 
         for each in shares:
             if view.broker(each) is None:
@@ -312,10 +313,10 @@ def _plan_and_do(
     """Show the plan; with `execute`, call `before` and carry the plan out."""
     from ottla.cli.cluster.plan import carry_out, plan_json, show_plan, under_way
     from ottla.cli.cluster.reassign import parse_rate
-    from ottla.cli.cluster.throttle import left_behind, tell_of, throttled
-    from ottla.cli.cluster.view import look
     from ottla.cli.terminal.output import done, note, print_json
     from ottla.cli.terminal.plain import print_error
+    from ottla.operations.cluster.throttle import left_behind, tell_of, throttled
+    from ottla.operations.cluster.view import look
 
     rate = None if throttle is None else parse_rate(throttle)
 
@@ -331,9 +332,9 @@ def _plan_and_do(
             await before(admin, found)
         if not execute:
             if not as_json:
-                tell_of(await left_behind(admin, view))
+                tell_of(await left_behind(admin, view), note)
             return found, {}
-        async with throttled(admin, (*begun, *moves), rate):
+        async with throttled(admin, (*begun, *moves), rate, note):
             failed = await carry_out(admin, moves, begun, at_once) if moves or begun else {}
         if begun and not as_json:
             done("the moves that were under way are done")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.cluster.view import ClusterView
 from ottla.cluster.balance.loads import BalancePlan, BrokerLoad, PartitionLoad, ReplicaMove
 from ottla.cluster.balance.plan import make_plan
 from ottla.model.ids import TopicPartition
+from ottla.operations.cluster.view import ClusterView
 
 if TYPE_CHECKING:
-    from ottla.cli.cluster.moves import Progress
     from ottla.client.admin import Admin
+    from ottla.operations.cluster.moves import Progress
 
 _SHOWN_MOVES = 40
 _SHOWN_PROBLEMS = 20
@@ -93,7 +93,8 @@ def plan_json(plan: BalancePlan) -> dict[str, Any]:
 
 def show_plan(plan: BalancePlan, view: ClusterView) -> None:
     """Print tables of the moves, and of each broker before and after."""
-    from ottla.cli.terminal.output import note, print_table, size_text
+    from ottla.cli.terminal.output import note, print_table
+    from ottla.operations.formats import size_text
 
     if plan.moves:
         rows = [
@@ -146,8 +147,8 @@ async def carry_out(
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
     from rich.progress import Progress as Bar
 
-    from ottla.cli.cluster.moves import Mover
     from ottla.cli.terminal.output import err
+    from ottla.operations.cluster.moves import Mover
 
     by_bytes = any(each.copied_bytes for each in (*moves, *begun))
     sizes = (DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn()) if by_bytes else ()

@@ -31,10 +31,10 @@ def quorum(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> N
     The address may also be that of a controller. While there is no leader, a controller tells which voters do not
     answer and which may have lost their disk.
     """
-    from ottla.cli.cluster.view import quorum_of
-    from ottla.cli.cluster.voters import advice, in_doubt
     from ottla.cli.terminal.output import note, print_rows
     from ottla.model.ids import uuid_text
+    from ottla.operations.cluster.view import quorum_of
+    from ottla.operations.cluster.voters import advice, in_doubt
 
     async def look(admin: Admin) -> tuple[QuorumState, tuple[int, ...]]:
         seen = await quorum_of(admin)

@@ -8,14 +8,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ottla.cli.cluster.throttle import take_off
-from ottla.cli.cluster.view import ClusterView
 from ottla.cli.terminal.output import done, note, print_rows
-from ottla.cli.terminal.plain import CommandError, WrongUsage, print_error
+from ottla.cli.terminal.plain import print_error
 from ottla.client.admin.replicas import Reassignment
 from ottla.cluster.balance.loads import BalancePlan, PartitionLoad, ReplicaMove, totals
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.operations.cluster.throttle import take_off
+from ottla.operations.cluster.view import ClusterView
+from ottla.operations.errors import CommandError, WrongUsage
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin

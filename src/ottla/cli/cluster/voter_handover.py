@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.cluster.view import quorum_of
 from ottla.cli.terminal.output import done, err, note
-from ottla.cli.terminal.plain import CommandError
 from ottla.client.errors import ClientError
 from ottla.model.errors import ApiError
+from ottla.operations.cluster.view import quorum_of
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin

@@ -17,8 +17,8 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.nodes.addresses import host_and_port
 from ottla.cli.nodes.commands import DEFAULT_LISTEN
+from ottla.operations.addresses import host_and_port
 
 
 def register(app: typer.Typer) -> None:
@@ -71,7 +71,7 @@ def _check_address(text: str) -> None:
 
 def _need_spark() -> None:
     """Raise an error that says what is missing, before anything is started."""
-    from ottla.cli.terminal.plain import CommandError
+    from ottla.operations.errors import CommandError
 
     try:
         import pyspark  # noqa: F401

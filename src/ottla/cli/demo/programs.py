@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 _STOP_S = 20.0
 _SHOWN_CHARS = 2_000

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.cli.demo.shop import SALES, Sale, Shop
-from ottla.cli.terminal.plain import CommandError
 from ottla.client.consumer.ranges import ReadOptions
+from ottla.operations.errors import CommandError
 from ottla.schemas.avro.json_values import AvroValues
 from ottla.schemas.framing import unframe
 

@@ -19,9 +19,9 @@ from ottla.cli.demo.programs import DemoProgram
 from ottla.cli.demo.shop import DAY_MS, ORDERS, SALES, Shop
 from ottla.cli.demo.view import DemoMoment, Lag, View
 from ottla.cli.terminal.output import literal, out
-from ottla.cli.terminal.plain import CommandError
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.options import wall_clock_ms
+from ottla.operations.errors import CommandError
 from ottla.spark.pipelines.status import Board
 
 if TYPE_CHECKING:

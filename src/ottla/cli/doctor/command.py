@@ -11,7 +11,7 @@ import typer
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, with_admin
 
 if TYPE_CHECKING:
-    from ottla.cli.doctor.examination import Examination
+    from ottla.operations.doctor.examination import Examination
 
 _WARNINGS = 3  # exit status; 2 is wrong usage
 _PANEL = "Nodes"
@@ -61,12 +61,12 @@ def doctor(
     exit status is 0 if all is fine, 1 if there is a problem (or the cluster cannot be reached), 3 if there are only
     warnings. docs/doctor.md lists the checks.
     """
-    from ottla.cli.doctor.check import HealthLevel
-    from ottla.cli.doctor.examination import Examination
-    from ottla.cli.doctor.subjects import examine_directories, examine_file
     from ottla.cli.doctor.told import show, shown_json
     from ottla.cli.terminal.output import print_json
     from ottla.cli.terminal.waiting import waiting_line
+    from ottla.operations.doctor.check import HealthLevel
+    from ottla.operations.doctor.examination import Examination
+    from ottla.operations.doctor.subjects import examine_directories, examine_file
 
     _check_ids(skip)
     sample_s = parse_duration_ms(sample, "--sample") / 1000
@@ -92,7 +92,7 @@ def doctor(
 def _check_ids(skip: list[str]) -> None:
     from difflib import get_close_matches
 
-    from ottla.cli.doctor.catalogue import all_ids
+    from ottla.operations.doctor.catalogue import all_ids
 
     for each in skip:
         if each not in all_ids():
@@ -105,11 +105,12 @@ def _check_ids(skip: list[str]) -> None:
 def _examine_cluster(
     examination: Examination, bootstrap: str, registry: str | None, sample_s: float, advance: Callable[[str], None]
 ) -> None:
-    from ottla.cli.doctor.cluster.reading import read_cluster
-    from ottla.cli.doctor.subjects import examine_cluster
     from ottla.cli.registry.calls import RegistryCalls
+    from ottla.cli.terminal.plain import print_warning
+    from ottla.operations.doctor.cluster.reading import read_cluster
+    from ottla.operations.doctor.subjects import examine_cluster
 
     calls = RegistryCalls(registry) if registry else None
     subjects = None if calls is None else lambda: list(map(str, calls.get("subjects")))
-    seen = with_admin(bootstrap, lambda admin: read_cluster(admin, sample_s, subjects, advance))
+    seen = with_admin(bootstrap, lambda admin: read_cluster(admin, sample_s, subjects, advance, print_warning))
     examine_cluster(examination, seen)

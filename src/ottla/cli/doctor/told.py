@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.cli.doctor.check import HealthLevel
 from ottla.cli.terminal.output import done, note, out, print_text
 from ottla.cli.terminal.visible import visible
+from ottla.operations.doctor.check import HealthLevel
 
 if TYPE_CHECKING:
-    from ottla.cli.doctor.examination import Examination
+    from ottla.operations.doctor.examination import Examination
 
 _COLOURS = {HealthLevel.WARNING: "yellow", HealthLevel.PROBLEM: "bold red"}
 _INDENT = " " * 9

@@ -6,11 +6,12 @@ import json
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ottla.cli.terminal.output import literal, out, print_json_text, print_table, print_text, size_text, time_text
+from ottla.cli.terminal.output import literal, out, print_json_text, print_table, print_text
 from ottla.client.explain.hot import advise
 from ottla.client.explain.lag import explain_lag
 from ottla.client.explain.timeline import timeline
 from ottla.client.explain.words import rate, span
+from ottla.operations.formats import size_text, time_text
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -39,7 +39,7 @@ def dump(
     """Show the contents of a data directory, a partition or a file."""
     from ottla.cli.log import lines as log_lines
     from ottla.cli.terminal.output import print_json, print_table
-    from ottla.cli.terminal.plain import CommandError
+    from ottla.operations.errors import CommandError
 
     stop_when_unread()
     if not path.exists():
@@ -140,9 +140,9 @@ def _is_in_use(path: Path) -> bool:
 
 def _verify(path: Path, totals: VerifyTotals, *, deep: bool, advance: Callable[[], None]) -> Iterator[Finding]:
     from ottla.cli.log import lines as log_lines
-    from ottla.cli.terminal.plain import CommandError
     from ottla.log.offline.dump import partition_directories
     from ottla.log.offline.verify import verify as check
+    from ottla.operations.errors import CommandError
     from ottla.server.ports.os_disk import OsDisk
 
     if not path.is_dir():
@@ -195,7 +195,8 @@ def _print_finding(finding: Finding) -> None:
 
 
 def _print_verdict(totals: VerifyTotals, errors: int, others: int) -> None:
-    from ottla.cli.terminal.output import out, size_text
+    from ottla.cli.terminal.output import out
+    from ottla.operations.formats import size_text
 
     what = (
         f"{totals.partitions} partitions, {totals.segments} segments, {totals.batches} batches, "

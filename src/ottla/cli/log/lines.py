@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.terminal.plain import CommandError
 from ottla.log.files import names
 from ottla.log.files.disk import Directory
 from ottla.log.offline import dump
@@ -12,6 +11,7 @@ from ottla.log.offline.decode import decode_control, decode_record
 from ottla.log.recovery.ownership import is_partition_file
 from ottla.model.errors import ApiError
 from ottla.model.names import CLUSTER_METADATA_TOPIC
+from ottla.operations.errors import CommandError
 from ottla.server.ports.os_disk import OsDisk
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.nodes.addresses import DEFAULT_HOST, host_and_port, metrics_url
 from ottla.cli.options import not_empty
-from ottla.cli.terminal.plain import CommandError
 from ottla.model.limits import LOCAL_NODES_MAX
+from ottla.operations.addresses import DEFAULT_HOST, host_and_port, metrics_url
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

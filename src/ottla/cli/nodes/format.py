@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.terminal.plain import CommandError, WrongUsage, print_warning
+from ottla.cli.terminal.plain import print_warning
 from ottla.model.settings.controller import CONTROLLER_QUORUM_VOTERS, METADATA_LOG_DIR
+from ottla.operations.errors import CommandError, WrongUsage
 
 if TYPE_CHECKING:
     from ottla.security.sasl.scram.arguments import ScramUser

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ottla.cli.nodes.local_cluster import LocalNode, found_nodes
-from ottla.cli.terminal.plain import CommandError, print_warning
+from ottla.cli.terminal.plain import print_warning
 from ottla.log.files.checkpoint import META_PROPERTIES
 from ottla.model.settings.log import LOG_DIRS
+from ottla.operations.errors import CommandError
 from ottla.server.ports.system import is_in_use
 
 _DATA = re.compile(r"node-\d+")

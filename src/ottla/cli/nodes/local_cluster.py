@@ -22,10 +22,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.nodes.addresses import DEFAULT_HOST, PORT_MAX
 from ottla.cli.nodes.secure_files import FOLDER, SecureFiles
-from ottla.cli.nodes.settings_file import read_settings
-from ottla.cli.terminal.plain import CommandError
 from ottla.cli.terminal.safe_files import make_directory, write_secret
 from ottla.model.settings.controller import (
     CONTROLLER_LISTENER_NAMES,
@@ -44,6 +41,9 @@ from ottla.model.settings.share import (
     SHARE_COORDINATOR_STATE_TOPIC_REPLICATION_FACTOR,
 )
 from ottla.model.settings.transactions import TRANSACTION_STATE_LOG_MIN_ISR, TRANSACTION_STATE_LOG_REPLICATION_FACTOR
+from ottla.operations.addresses import DEFAULT_HOST, PORT_MAX
+from ottla.operations.errors import CommandError
+from ottla.operations.settings_file import read_settings
 from ottla.security.development import CLIENT_LISTENER
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ottla.cli.terminal.plain import CommandError
 from ottla.model.config import LISTENER_PREFIX
 from ottla.model.settings.sasl import SASL_JAAS_CONFIG
+from ottla.operations.errors import CommandError
 from ottla.security.development import ADMIN, CLIENT_LISTENER, MECHANISM, NODE, java_settings
 
 if TYPE_CHECKING:

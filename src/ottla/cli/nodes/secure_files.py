@@ -25,13 +25,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ottla.cli.nodes.addresses import host_and_port
-from ottla.cli.terminal.plain import CommandError, print_warning
+from ottla.cli.terminal.plain import print_warning
 from ottla.cli.terminal.safe_files import make_directory, write_secret
 from ottla.model.config import LISTENER_PREFIX
 from ottla.model.settings.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from ottla.model.settings.sasl import SASL_JAAS_CONFIG
 from ottla.model.settings.security import SSL_CLIENT_AUTH, SSL_KEYSTORE_LOCATION, SSL_PRINCIPAL_MAPPING_RULES
+from ottla.operations.addresses import host_and_port
+from ottla.operations.errors import CommandError
 from ottla.security.development import ADMIN, CLIENT_LISTENER, LOOPBACK_HOSTS, NODE, node_settings, scram_user
 
 if TYPE_CHECKING:

@@ -16,10 +16,12 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from ottla.cli.nodes.addresses import check_free, host_and_port
-from ottla.cli.terminal.plain import CommandError, print_error, print_warning
+from ottla.cli.nodes.addresses import check_free
+from ottla.cli.terminal.plain import print_error, print_warning
 from ottla.model.settings.log import LOG_DIR, LOG_DIRS
 from ottla.model.settings.network import LISTENERS
+from ottla.operations.addresses import host_and_port
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -135,7 +137,7 @@ def node_values(options: StartOptions) -> dict[str, str]:
     """The node's properties: those of the file, overridden by the options."""
     values: dict[str, str] = {}
     if options.config is not None:
-        from ottla.cli.nodes.settings_file import read_settings
+        from ottla.operations.settings_file import read_settings
 
         values.update(read_settings(options.config))
         if not values and not (options.data or options.settings):

@@ -16,14 +16,15 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.nodes.addresses import check_free, host_and_port, metrics_url
+from ottla.cli.nodes.addresses import check_free
 from ottla.cli.nodes.intact import check_data
 from ottla.cli.nodes.local_cluster import LocalNode, define, found_nodes, free_ports, host_port, told_address
 from ottla.cli.nodes.processes import Fleet, NodeEvent
 from ottla.cli.nodes.secure_clients import SecureClients, registry_address_in
 from ottla.cli.nodes.secure_files import SecureFiles, renewal_of
-from ottla.cli.terminal.plain import CommandError
 from ottla.model.settings.own import OTTLA_METRICS_LISTENER
+from ottla.operations.addresses import host_and_port, metrics_url
+from ottla.operations.errors import CommandError
 from ottla.security.development import ADMIN
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, registry_urls
 from ottla.cli.profile.chosen import registry_or_profile
-from ottla.cli.terminal.plain import CommandError
 from ottla.model.limits import PIPELINE_RESTARTS
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.spark.pipelines.run import PipelineRun

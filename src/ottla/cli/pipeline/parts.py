@@ -15,11 +15,11 @@ import typer
 
 from ottla.cli.options import client_options, parse_pairs
 from ottla.cli.profile.chosen import chosen
-from ottla.cli.terminal.failures import hint_for, message_of
-from ottla.cli.terminal.plain import CommandError
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.errors import ClientError, LastingError
 from ottla.client.options import wall_clock_ms
+from ottla.operations.errors import CommandError
+from ottla.operations.failures import hint_for, message_of
 from ottla.spark.pipelines.build import attempt, build
 from ottla.spark.pipelines.check import problems
 from ottla.spark.pipelines.definition import PipelineError

@@ -8,7 +8,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.terminal.output import err, literal, note, out, print_table, size_text, time_text
+from ottla.cli.terminal.output import err, literal, note, out, print_table
+from ottla.operations.formats import size_text, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -69,7 +69,7 @@ def chosen() -> ClientProfile | None:
     if choice.profile is None and choice.config is None:
         return None
     from ottla.cli.profile.files import profiles_path, read_command_config, read_profiles
-    from ottla.cli.terminal.plain import CommandError
+    from ottla.operations.errors import CommandError
 
     if choice.config is not None:
         found = read_command_config(choice.config)
@@ -102,8 +102,8 @@ def security() -> Security | None:
     profile = chosen()
     if profile is None or not profile.security:
         return None
-    from ottla.cli.terminal.plain import CommandError
     from ottla.client.security.security import as_security
+    from ottla.operations.errors import CommandError
 
     try:
         return as_security(profile.security)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.options import Json
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 app = typer.Typer(
     help="Show the profiles in ~/.config/ottla/profiles.toml: how commands reach a cluster, by name.\n\n"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 _BOOTSTRAP: Final = ("bootstrap", "bootstrap.servers")
 _REGISTRY: Final = ("registry", "schema.registry.url")

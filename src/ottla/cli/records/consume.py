@@ -20,8 +20,9 @@ from ottla.cli.options import (
 )
 from ottla.cli.records.payloads import PayloadDecoder, PayloadType, RegistryUrl, registry_at
 from ottla.cli.terminal.outlet import stop_when_unread
-from ottla.cli.terminal.plain import CommandError, is_coloured
+from ottla.cli.terminal.plain import is_coloured
 from ottla.model.limits import INT64_MAX
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

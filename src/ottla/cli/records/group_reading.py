@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -18,7 +18,8 @@ import typer
 from ottla.cli.options import registry_urls
 from ottla.cli.profile.chosen import registry_access, registry_or_profile
 from ottla.cli.records.text import JsonText
-from ottla.cli.terminal.plain import CommandError, print_warning
+from ottla.cli.terminal.plain import print_warning
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.client.consumer.ranges import ConsumedRecord

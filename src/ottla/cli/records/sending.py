@@ -13,7 +13,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -75,9 +75,9 @@ class _Sending:
 
     async def add(self, number: int, record: Outgoing) -> None:
         """Hand a record to the producer. Raises CommandError if this record cannot be sent, while others can."""
-        from ottla.cli.terminal.failures import hint_for
         from ottla.client.errors import ClientError
         from ottla.model.errors import ApiError, ErrorCode
+        from ottla.operations.failures import hint_for
 
         key, value, headers, partition, timestamp = record
         try:
@@ -113,7 +113,7 @@ class _Sending:
             raise self._not_acknowledged(failed, last)
 
     def _not_acknowledged(self, failed: Sequence[int], error: BaseException) -> CommandError:
-        from ottla.cli.terminal.failures import hint_for, message_of
+        from ottla.operations.failures import hint_for, message_of
 
         where = f"{self._noun if len(failed) == 1 else f'{self._noun}s'} {_ranges(failed)}"
         counts = f"{_count(len(failed))} ({where}) not acknowledged, {self.acknowledged} acknowledged"

@@ -14,10 +14,10 @@ import re
 from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ottla.cli.terminal.plain import CommandError, WrongUsage
 from ottla.cli.terminal.visible import visible, visible_json
 from ottla.model import limits
 from ottla.model.limits import INT32_MAX, INT64_MAX
+from ottla.operations.errors import CommandError, WrongUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -266,7 +266,7 @@ def _hex_lines(data: bytes) -> list[str]:
 
 def as_text(record: ConsumedRecord, *, colour: bool) -> bytes:
     """One line for a person: place, time, key, value, headers."""
-    from ottla.cli.terminal.output import time_text
+    from ottla.operations.formats import time_text
 
     def paint(code: str, words: str) -> str:
         return f"\x1b[{code}m{words}\x1b[0m" if colour else words
@@ -300,8 +300,8 @@ def visible_output(output: bytes, *, in_json: bool = False) -> bytes:
 
 def template(pattern: str) -> Callable[[ConsumedRecord], bytes]:
     """A formatter for `{topic} {partition} {offset} {timestamp} {time} {key} {value} {headers}`; \\n and \\t work."""
-    from ottla.cli.terminal.output import time_text
     from ottla.client.consumer.ranges import ConsumedRecord
+    from ottla.operations.formats import time_text
 
     pattern = pattern.replace("\\n", "\n").replace("\\t", "\t")
 

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 import typer
 
 from ottla.cli.profile.chosen import registry_access, registry_or_profile
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 DEFAULT_URL = "http://127.0.0.1:8081"
 SCHEMA_NOT_FOUND, SUBJECT_NOT_FOUND, VERSION_NOT_FOUND = 40403, 40401, 40402

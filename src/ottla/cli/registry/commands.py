@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.nodes.addresses import host_and_port
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options, parse_duration_ms
 from ottla.cli.registry.settings import read_registry_settings
-from ottla.cli.terminal.plain import CommandError
 from ottla.model.hosts import is_host
+from ottla.operations.addresses import host_and_port
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.registry.security.settings import RegistrySettings

@@ -10,9 +10,9 @@ from typing import Any
 
 import typer
 
-from ottla.cli.terminal.plain import CommandError
 from ottla.cli.terminal.stdin_text import read_stdin_text
 from ottla.cli.terminal.visible import visible
+from ottla.operations.errors import CommandError
 
 _EXTENSIONS = {".avsc": "AVRO", ".avro": "AVRO", ".json": "JSON", ".jsonschema": "JSON", ".proto": "PROTOBUF"}
 _LANGUAGES = {"AVRO": "json", "JSON": "json", "PROTOBUF": "protobuf"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.registry.security.settings import RegistrySettings

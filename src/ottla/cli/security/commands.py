@@ -31,11 +31,15 @@ def audit(
     Each finding has a severity, the reason why it matters, and what to do. The exit status is 1 if one is high. A
     running cluster does not tell which files it uses, and may hide `super.users`: `--config` shows them.
     """
-    from ottla.cli.security.findings import AuditSeverity
-    from ottla.cli.security.sources import cluster_findings, file_findings
     from ottla.cli.terminal.output import done, out, print_json
+    from ottla.cli.terminal.plain import print_warning
+    from ottla.operations.security.findings import AuditSeverity
+    from ottla.operations.security.sources import cluster_findings, file_findings
 
-    found = with_admin(bootstrap, cluster_findings) if config is None else list(file_findings(config))
+    if config is None:
+        found = with_admin(bootstrap, lambda admin: cluster_findings(admin, print_warning))
+    else:
+        found = list(file_findings(config, print_warning))
     found.sort(key=lambda each: -each.severity)
     if as_json:
         print_json([each._asdict() | {"severity": each.severity.name.lower()} for each in found])

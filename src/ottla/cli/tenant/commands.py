@@ -30,9 +30,10 @@ from ottla.cli.tenant.words import (
     quotas_of,
     rate_text,
 )
-from ottla.cli.terminal.plain import CommandError, WrongUsage, print_warning
+from ottla.cli.terminal.plain import print_warning
 from ottla.cli.user import PasswordFile, new_user_name
 from ottla.model.setting import UNLIMITED
+from ottla.operations.errors import CommandError, WrongUsage
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin

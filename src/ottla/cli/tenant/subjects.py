@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.cli.registry.calls import RegistryCalls

@@ -21,9 +21,9 @@ from ottla.cli.tenant.words import (
     full_name,
     quotas_of,
 )
-from ottla.cli.terminal.plain import CommandError
 from ottla.cli.user import PasswordFile, new_user_name
 from ottla.model.limits import SCRAM_ITERATIONS_MAX
+from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

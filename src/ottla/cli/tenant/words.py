@@ -12,9 +12,9 @@ import typer
 
 from ottla.cli.options import not_empty
 from ottla.cli.quota import warn_of_idle_limit
-from ottla.cli.terminal.plain import CommandError, WrongUsage
 from ottla.model.limits import INT32_MAX
 from ottla.model.setting import UNLIMITED
+from ottla.operations.errors import CommandError, WrongUsage
 from ottla.security.quotas.limits_of_clients import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 
-from ottla.cli.terminal.plain import CommandError
 from ottla.cli.terminal.visible import visible
+from ottla.operations.errors import CommandError
 
 _HINT = "--yes does it without asking"
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ottla.cli.terminal.failures import hint_for
 from ottla.cli.terminal.output import done
 from ottla.cli.terminal.plain import print_error
+from ottla.operations.failures import hint_for
 
 if TYPE_CHECKING:
     from ottla.client.outcomes import Outcomes

@@ -12,8 +12,8 @@ import os
 import sys
 from pathlib import Path
 
-from ottla.cli.terminal.plain import CommandError
 from ottla.cli.terminal.visible import visible
+from ottla.operations.errors import CommandError
 
 ENVIRONMENT = "OTTLA_USER_PASSWORD"
 _FILE_MAX = 1 << 16  # longer than any password

@@ -7,22 +7,6 @@ from typing import IO
 from ottla.cli.terminal.visible import visible
 
 
-class CommandError(Exception):
-    """A command cannot do what was asked; `hint` says what the user can do."""
-
-    exit_code = 1
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
-
-
-class WrongUsage(CommandError):
-    """The arguments of a command are wrong, independently of the state of the cluster."""
-
-    exit_code = 2
-
-
 def is_coloured(stream: IO[str]) -> bool:
     """Whether to use colours on this stream: it is a terminal, and NO_COLOR is not set (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ottla.cli.terminal.plain import CommandError
+from ottla.operations.errors import CommandError
 
 SECRET_MODE = 0o600
 PUBLIC_MODE = 0o644

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ottla.cli.terminal.plain import WrongUsage
+from ottla.operations.errors import WrongUsage
 
 
 def read_stdin_text(what: str) -> str:

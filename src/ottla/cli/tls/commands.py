@@ -109,7 +109,7 @@ def show(
     from datetime import UTC, datetime
 
     from ottla.cli.terminal.output import print_json, print_table
-    from ottla.cli.tls.looking import certificates_at
+    from ottla.operations.security.certificates import certificates_at
 
     now = datetime.now(UTC)
     rows = [

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from ottla.cli.terminal.plain import CommandError, WrongUsage
 from ottla.cli.terminal.safe_files import PUBLIC_MODE, check_absent, make_directory, write, write_secret
+from ottla.operations.errors import CommandError, WrongUsage
 from ottla.testing.certificates import PemPair, issue, make_authority
 
 AUTHORITY_FILE: Final = "ca.pem"

@@ -13,9 +13,9 @@ import typer
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, one_of, with_admin
 
 if TYPE_CHECKING:
-    from ottla.cli.top.sample import TopSample, TopSampler
     from ottla.cli.top.screen import TopScreen
     from ottla.client.admin import Admin
+    from ottla.operations.sampling.sample import TopSample, TopSampler
 
 _PANEL = "Nodes"
 _SECONDS_MAX = 3_600
@@ -49,8 +49,8 @@ def top(
     """
     from ottla.cli.profile.chosen import security
     from ottla.cli.top.layout import COLUMNS
-    from ottla.cli.top.sample import TopSampler, TopView
     from ottla.cli.top.screen import TopScreen
+    from ottla.operations.sampling.sample import TopSampler, TopView
 
     chosen = TopView(view)
     if sort is not None and sort not in COLUMNS[chosen]:
@@ -122,9 +122,9 @@ async def _later(screen: TopScreen, sampler: TopSampler, interval: float) -> Top
 
 async def _found(look: asyncio.Task[TopSample], last: TopSample) -> TopSample:
     """Return what a look found; the last one, with the reason, if no broker answers just now."""
-    from ottla.cli.terminal.failures import message_of
     from ottla.client.errors import ClientError
     from ottla.model.errors import ApiError
+    from ottla.operations.failures import message_of
 
     try:
         return await look

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ottla.cli.terminal.output import size_text
 from ottla.cli.terminal.visible import visible
-from ottla.cli.top.rates import Cell, Row
-from ottla.cli.top.sample import TopView
+from ottla.operations.formats import size_text
+from ottla.operations.sampling.rates import Cell, Row
+from ottla.operations.sampling.sample import TopView
 
 # The columns of each view, the most important first: where there is not room for all, the last are left out.
 COLUMNS: dict[TopView, tuple[str, ...]] = {

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from ottla.cli.terminal.output import out, print_json_text, print_table, print_text
 from ottla.cli.terminal.visible import visible
 from ottla.cli.top.layout import COLUMNS, DEFAULT_SORT, arranged, fitted, is_text, text
-from ottla.cli.top.rates import Row, rows
-from ottla.cli.top.sample import TopSample, TopView
+from ottla.operations.sampling.rates import Row, rows
+from ottla.operations.sampling.sample import TopSample, TopView
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

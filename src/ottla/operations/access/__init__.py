@@ -1,0 +1,1 @@
+"""Access control entries in words."""

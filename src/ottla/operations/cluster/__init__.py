@@ -1,0 +1,1 @@
+"""A cluster at a glance, and the moves of its replicas: plan them, throttle them, carry them out."""

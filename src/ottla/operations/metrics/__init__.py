@@ -1,0 +1,1 @@
+"""The metrics of running nodes, for whoever shows them or packs them up."""

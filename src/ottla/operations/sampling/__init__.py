@@ -1,0 +1,1 @@
+"""Samples of a running cluster, and the rates between two of them."""
