@@ -142,6 +142,7 @@ def test_every_module_is_reachable() -> None:
         "server/handlers/",
         "server/api/guard/",
         "registry/routes/",
+        "console/pages/",
         "__main__.py",
         "__init__.py",
         "testing/plugin.py",

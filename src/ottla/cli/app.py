@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ottla.cli import api, config, demo, dlq, group, quota, share, sql, token, topic, txn, user, wire
+from ottla.cli import api, config, console, demo, dlq, group, quota, share, sql, token, topic, txn, user, wire
 from ottla.cli.acl import commands as acl
 from ottla.cli.bundle import command as bundle
 from ottla.cli.capacity import command as capacity
@@ -131,6 +131,7 @@ def _root(
 server.register(app)
 format.register(app)
 registry.register(app)
+console.register(app)
 demo.register(app)
 doctor.register(app)
 top.register(app)

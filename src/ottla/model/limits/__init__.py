@@ -14,6 +14,7 @@ from ottla.model.limits.access_control import *
 from ottla.model.limits.batches import *
 from ottla.model.limits.client import *
 from ottla.model.limits.connections import *
+from ottla.model.limits.console import *
 from ottla.model.limits.coordinators import *
 from ottla.model.limits.fetch import *
 from ottla.model.limits.http import *

@@ -1,0 +1,124 @@
+"""`ottla console`: the web pages of a cluster, served by this process until Ctrl-C."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap
+from ottla.cli.records.payloads import RegistryUrl, registry_at
+from ottla.operations.addresses import host_and_port
+from ottla.operations.errors import CommandError
+
+if TYPE_CHECKING:
+    from ottla.console.options import ConsoleOptions
+    from ottla.console.service import ConsoleService
+
+CONSOLE_PORT = 8090
+DEFAULT_CONSOLE = f"127.0.0.1:{CONSOLE_PORT}"
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="Nodes")(console)
+
+
+def console(
+    listen: Annotated[
+        str, typer.Option("--listen", "-l", help="HOST:PORT of the pages; port 0 takes a free one.")
+    ] = DEFAULT_CONSOLE,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    registry: RegistryUrl = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Show everything, change nothing.")] = False,
+    as_me: Annotated[
+        bool,
+        typer.Option(
+            "--as-me",
+            help="Let everybody who reaches the pages act as the user of the profile, without signing in.",
+        ),
+    ] = False,
+    name: Annotated[
+        list[str] | None, typer.Option("--name", help="A host name under which browsers reach it; may be repeated.")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option("--certificate", help="PEM file of a certificate: serve HTTPS.")
+    ] = None,
+    key: Annotated[Path | None, typer.Option("--key", help="PEM file of its key.")] = None,
+    with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False,
+) -> None:
+    """Serve web pages that show and steer a cluster: topics, records, groups, schemas, brokers, access.
+
+    Where the cluster asks for a user and a password, so do the pages: each visitor has the rights of the user who
+    signed in, and changes nothing else. It works with a real Kafka, too; what only Ottla tells is said on the pages.
+
+    When it serves, it prints one line: `ready` and its URL.
+    """
+    options = _options(listen, bootstrap, registry, read_only, as_me, tuple(name or ()), certificate, key)
+    try:
+        _serve(options, with_parent=with_parent)
+    except OSError as error:
+        hint = "--listen HOST:PORT takes another address" if error.errno == errno.EADDRINUSE else None
+        raise CommandError(error.strerror or str(error), hint) from None
+
+
+def _options(
+    listen: str,
+    bootstrap: str,
+    registry: str | None,
+    read_only: bool,
+    as_me: bool,
+    names: tuple[str, ...],
+    certificate: Path | None,
+    key: Path | None,
+) -> ConsoleOptions:
+    from ottla.cli.options import client_options
+    from ottla.console.options import WITH_PASSWORD, ConsoleOptions
+
+    try:
+        host, port = host_and_port(listen)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--listen") from None
+    if (certificate is None) != (key is None):
+        raise typer.BadParameter("--certificate and --key belong together")
+    security = client_options(bootstrap).known_security
+    mechanism = None if security is None or security.sasl is None else security.sasl.mechanism
+    signs_in = mechanism in WITH_PASSWORD and not as_me
+    options = ConsoleOptions(
+        bootstrap,
+        host,
+        port,
+        security,
+        registry_at(registry, bootstrap).options,
+        signs_in,
+        read_only,
+        names,
+        None if certificate is None else str(certificate),
+        None if key is None else str(key),
+    )
+    if not options.is_loopback and not signs_in:
+        raise CommandError(
+            f"{host} is reached from other machines, and nobody would have to sign in",
+            "--listen 127.0.0.1:PORT serves this machine; with a profile that has a SASL user, visitors sign in",
+        )
+    return options
+
+
+def _serve(options: ConsoleOptions, *, with_parent: bool) -> None:
+    from ottla.cli.terminal.plain import print_warning
+    from ottla.console.process import run
+    from ottla.observe import logs
+
+    if not options.is_loopback and options.certificate is None:
+        print_warning("passwords travel unencrypted: --certificate and --key serve HTTPS")
+    handler = logs.set_up(sys.stderr, level="WARNING" if with_parent else "INFO")
+    try:
+        run(options, _announce, with_parent=with_parent)
+    finally:
+        logs.tear_down(handler)
+
+
+def _announce(service: ConsoleService) -> None:
+    print("ready", service.url, flush=True)

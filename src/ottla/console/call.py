@@ -1,0 +1,77 @@
+"""PageCall: one request as a handler sees it: who asks, for what, with which words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ottla.client.admin import Admin
+from ottla.client.registry import SchemaRegistry
+from ottla.console.access import Access
+from ottla.console.html import path_to
+from ottla.console.options import ConsoleOptions
+from ottla.console.refusals import WrongInput
+from ottla.console.security.sessions import ConsoleSession, Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class PageCall:
+    """`params` are the named segments of the path, `query` and `form` the first value of each field; `lists` has all
+    values of the form's fields.
+    """
+
+    path: str
+    options: ConsoleOptions
+    sessions: Sessions
+    session: ConsoleSession | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    theme: str = ""  # `light` or `dark`; empty: what the browser says
+
+    @property
+    def access(self) -> Access:
+        assert self.session is not None, "only routes that are open have no session"
+        return self.session.access
+
+    @property
+    def admin(self) -> Admin:
+        return self.access.admin
+
+    @property
+    def registry(self) -> SchemaRegistry:
+        """The schema registry. Raises WrongInput if the console knows none."""
+        if self.access.registry is None:
+            raise WrongInput("no schema registry is known", "`ottla console --registry URL` names one")
+        return self.access.registry
+
+    @property
+    def may_change(self) -> bool:
+        """Whether forms that change the cluster are shown."""
+        return not self.options.read_only
+
+    def number(self, name: str, default: int | None = None, *, least: int = 0, most: int = 2**63 - 1) -> int:
+        """A number of the form or the query. Raises WrongInput if it is none, or out of bounds."""
+        text = (self.form.get(name) or self.query.get(name) or "").strip()
+        if not text and default is not None:
+            return default
+        try:
+            value = int(text)
+        except ValueError:
+            raise WrongInput(f"{name.replace('_', ' ')} is a number, not {text[:40]!r}") from None
+        if not least <= value <= most:
+            raise WrongInput(f"{name.replace('_', ' ')} is a number from {least} to {most}, not {value}")
+        return value
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A text of the form or the query, without blanks around it. Raises WrongInput if it is missing."""
+        given = (self.form.get(name) or self.query.get(name) or "").strip()
+        if not given and default is None:
+            raise WrongInput(f"{name.replace('_', ' ')} is missing")
+        return given or (default or "")
+
+    def here(self, **query: str | int | None) -> str:
+        """The address of this page with other words in its query; those that are None are left out."""
+        segments = [segment for segment in self.path.strip("/").split("/") if segment]
+        return path_to(*segments, **{**self.query, **query})

@@ -1,0 +1,61 @@
+"""Failures: an error of the cluster, or of what a user gave, as a page with one sentence and a hint."""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.client.errors import AuthenticationError, ClientError
+from ottla.client.registry import RegistryError, RegistryUnreachable
+from ottla.console.answers import Page
+from ottla.console.call import PageCall
+from ottla.console.html import Markup
+from ottla.console.parts.words import notice
+from ottla.console.refusals import RefusedRequest, WrongInput
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.operations.errors import CommandError
+from ottla.operations.failures import hint_for, message_of
+
+log = logging.getLogger(__name__)
+
+_STATUS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 404,
+    ErrorCode.GROUP_ID_NOT_FOUND: 404,
+    ErrorCode.RESOURCE_NOT_FOUND: 404,
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: 404,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: 403,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: 403,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: 403,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: 403,
+}
+
+
+def failure_of(error: Exception, call: PageCall) -> tuple[int, str, str]:
+    """Return the status, the sentence and the hint for an error; an unexpected one is logged with its traceback."""
+    match error:
+        case WrongInput() | RefusedRequest():
+            return getattr(error, "status", 400), str(error), error.hint
+        case CommandError():
+            return 400, str(error), error.hint or ""
+        case ApiError():
+            return _STATUS.get(error.code, 400), error.text, hint_for(error) or ""
+        case RegistryUnreachable():
+            return 502, str(error), "is the schema registry running? `ottla console --registry URL` names it"
+        case RegistryError():
+            return 404 if error.is_not_found else 400, str(error), ""
+        case AuthenticationError():
+            return 403, f"the cluster refuses this user: {error}", ""
+        case ClientError() | TimeoutError() | OSError():
+            return 502, message_of(error) or "no broker has answered in time", "are the brokers up? `ottla doctor`"
+        case _:
+            log.error("%s failed", call.path, exc_info=error)
+            return 500, "this page failed: an error in the console", "its log says more"
+
+
+def failed_page(status: int, sentence: str, hint: str) -> Page:
+    """The page that says what is wrong."""
+    titles = {400: "That is not possible", 403: "Not allowed", 404: "Not found", 500: "Failed", 502: "No answer"}
+    return Page(titles.get(status, "Not possible"), failed_notice(sentence, hint), status=status)
+
+
+def failed_notice(sentence: str, hint: str) -> Markup:
+    return notice(sentence, "bad", hint)

@@ -1,0 +1,65 @@
+"""Signing in with a user of the cluster, and out again. The cluster itself checks the password."""
+
+from __future__ import annotations
+
+from ottla.client.errors import AuthenticationError
+from ottla.console.access import Access
+from ottla.console.answers import Answer, Page, Redirect
+from ottla.console.call import PageCall
+from ottla.console.parts.forms import any_form, field, hidden
+from ottla.console.parts.words import notice
+from ottla.console.routing import action, page
+from ottla.console.security.gate import COOKIE
+
+
+@page("/sign-in", is_open=True)
+async def sign_in_page(call: PageCall) -> Answer:
+    if call.session is not None:
+        return Redirect("/")
+    return _form(call)
+
+
+@action("/sign-in", is_open=True, in_read_only=True)
+async def sign_in(call: PageCall) -> Answer:
+    if not call.options.signs_in:
+        return Redirect("/")
+    user, password = call.text("user"), call.form.get("password", "")
+    if not password:
+        return _form(call, "the password is missing")
+    with call.sessions.signing_in():
+        access = Access(call.options, user, password)
+        try:
+            await access.check()
+        except (AuthenticationError, ValueError):
+            await access.close()
+            return _form(call, "the cluster refuses this user or password")
+        except BaseException:
+            await access.close()
+            raise
+    return Redirect(_target(call), cookies={COOKIE: call.sessions.begin(access).id})
+
+
+@action("/sign-out", in_read_only=True)
+async def sign_out(call: PageCall) -> Answer:
+    assert call.session is not None, "the route is not open"
+    call.sessions.end(call.session)
+    return Redirect("/sign-in", cookies={COOKIE: ""})
+
+
+def _form(call: PageCall, wrong: str = "") -> Page:
+    content = any_form(
+        call,
+        "/sign-in",
+        field("user", "User", call.form.get("user", ""), required=True, autocomplete="username"),
+        field("password", "Password", type_="password", required=True, autocomplete="current-password"),
+        hidden("to", _target(call)),
+        submit="Sign in",
+    )
+    told = notice(wrong, "bad") if wrong else notice("Sign in with a user of the cluster: its rights are yours here.")
+    return Page("Sign in", [told, content], status=403 if wrong else 200)
+
+
+def _target(call: PageCall) -> str:
+    """Where to go after signing in: a path of the console, never another site."""
+    to = call.form.get("to") or call.query.get("to") or "/"
+    return to if to.startswith("/") and not to.startswith(("//", "/\\")) and to.isprintable() else "/"
