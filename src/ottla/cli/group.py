@@ -13,8 +13,10 @@ from ottla.cli.options import (
     parse_duration_ms,
     parse_timestamp_ms,
     with_admin,
+    wrong_values,
 )
 from ottla.operations.errors import CommandError
+from ottla.operations.groups import described_group, is_share_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,7 +104,7 @@ def describe(group: Group, as_json: Json = False, bootstrap: Bootstrap = DEFAULT
     """
     from ottla.cli.terminal.output import literal, out, print_json, print_table
 
-    found = with_admin(bootstrap, lambda admin: _describe(admin, group))
+    found = with_admin(bootstrap, lambda admin: described_group(admin, group))
     if as_json:
         print_json(found)
         return
@@ -118,55 +120,6 @@ def describe(group: Group, as_json: Json = False, bootstrap: Bootstrap = DEFAULT
         print_table(columns, rows, right=columns[1:-1])
 
 
-async def _describe(admin: Admin, group: str) -> dict[str, Any]:
-    described = await admin.groups.describe(group)
-    owners = {each: member.member_id for member in described.members for each in member.partitions}
-    partitions: list[dict[str, Any]]
-    if described.kind == "share":
-        places = await admin.shares.places(group)
-        partitions = [
-            {
-                "topic": each.partition.topic,
-                "partition": each.partition.partition,
-                "start": each.start,
-                "lag": each.lag,
-                "members": [one.member_id for one in described.members if each.partition in one.partitions],
-            }
-            for each in places
-        ]
-    else:
-        partitions = [
-            {
-                "topic": each.partition.topic,
-                "partition": each.partition.partition,
-                "committed": each.committed,
-                "end": each.end,
-                "lag": each.records,
-                "lag_seconds": None if each.seconds is None else round(each.seconds, 3),
-                "member": owners.get(each.partition),
-            }
-            for each in await admin.groups.lag(group, owners)
-        ]
-    return {
-        "group": group,
-        "type": described.kind,
-        "state": described.state,
-        "epoch": described.epoch,
-        "assignor": described.assignor,
-        "members": [
-            {
-                "member": each.member_id,
-                "instance": each.instance_id,
-                "client": each.client_id,
-                "host": each.host,
-                "partitions": [f"{at.topic}-{at.partition}" for at in each.partitions],
-            }
-            for each in described.members
-        ],
-        "partitions": partitions,
-    }
-
-
 @app.command("reset-offsets")
 def reset_offsets(
     group: Group,
@@ -180,24 +133,22 @@ def reset_offsets(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Change the offsets of a group without members. Without --execute the change is only shown."""
-    from ottla.cli.reset import OffsetMove, Target, new_offsets
     from ottla.cli.terminal.each import end_with
     from ottla.cli.terminal.output import done, note, print_rows
     from ottla.cli.terminal.plain import print_warning
     from ottla.client.outcomes import Outcomes
+    from ottla.operations.offset_resets import OffsetMove, Target, new_offsets
 
     chosen = [option for option in (to, to_time, back, shift) if option is not None]
     if len(chosen) != 1:
         raise typer.BadParameter("say where to: one of --to, --to-time, --back and --shift")
-    target = Target.of(
-        to,
-        None if to_time is None else parse_timestamp_ms(to_time, "--to-time"),
-        None if back is None else parse_duration_ms(back, "--back"),
-        shift,
-    )
+    time_ms = None if to_time is None else parse_timestamp_ms(to_time, "--to-time")
+    back_ms = None if back is None else parse_duration_ms(back, "--back")
+    with wrong_values():
+        target = Target.of(to, time_ms, back_ms, shift)
 
     async def work(admin: Admin) -> tuple[list[OffsetMove], Outcomes[TopicPartition, Any]]:
-        share = await _is_share(admin, group)
+        share = await is_share_group(admin, group)
         rows = await new_offsets(admin, group, topic, target, share=share)
         if not rows:
             raise CommandError(f"group {group} has no offsets to reset", "name topics with --topic")
@@ -246,17 +197,12 @@ def delete_offsets(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Delete the offsets of a group for topics that none of its members reads."""
-    from ottla.cli.reset import chosen_partitions
     from ottla.cli.terminal.each import tell
+    from ottla.operations.offset_resets import chosen_partitions
 
     async def work(admin: Admin) -> Outcomes[str, None] | Outcomes[TopicPartition, None]:
-        if await _is_share(admin, group):
+        if await is_share_group(admin, group):
             return await admin.shares.forget_each(group, topic)
         return await admin.groups.delete_offsets_each(group, await chosen_partitions(admin, topic))
 
     tell(with_admin(bootstrap, work), lambda part: f"group {group} has forgotten {part}")
-
-
-async def _is_share(admin: Admin, group: str) -> bool:
-    listed = await admin.groups.all_each()
-    return any(each.group_id == group and each.kind == "share" for found in listed.found.values() for each in found)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from ottla.cli.profile.chosen import bootstrap_or_profile, security
-from ottla.model.limits import INT32_MAX, INT64_MAX
+from ottla.model.limits import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from ottla.client.address import Address
     from ottla.client.admin import Admin
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+
+@contextmanager
+def wrong_values(param_hint: str | None = None) -> Iterator[None]:
+    """A context in which a ValueError says what is wrong with an argument."""
+    try:
+        yield
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=param_hint) from None
 
 
 def not_empty(what: str) -> Callable[[str | None], str | None]:
@@ -158,8 +168,3 @@ def parse_timestamp_ms(text: str, option: str) -> int:
         wrong = "is before 1970" if time_ms < 0 else f"is later than {INT64_MAX} ms, the last time there is"
         raise typer.BadParameter(f"{text} {wrong}", param_hint=option)
     return time_ms
-
-
-def parse_index(text: str) -> int | None:
-    """Parse the number of a partition; None if the text is none."""
-    return int(text) if text.isdecimal() and len(text) <= len(str(INT32_MAX)) and int(text) <= INT32_MAX else None

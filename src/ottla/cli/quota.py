@@ -9,6 +9,7 @@ import typer
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, not_empty, parse_pairs, with_admin
 from ottla.cli.terminal.plain import print_warning
 from ottla.operations.errors import CommandError
+from ottla.operations.tenants import warn_of_idle_limit
 from ottla.security.quotas.limits_of_clients import (
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Set, list and remove quotas of users, client ids and addresses.", no_args_is_help=True)
 
-WHOLE_THREAD = 100
 _BYTE_RATES = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
 KEYS = (*_BYTE_RATES, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE, CONNECTION_CREATION_RATE)
 
@@ -161,23 +161,14 @@ def _value(key: str, text: str) -> float:
     except ValueError:
         if key not in _BYTE_RATES:
             raise typer.BadParameter(f"{text!r} is not a number", param_hint=key) from None
-        from ottla.cli.cluster.reassign import parse_rate
+        from ottla.operations.formats import parse_rate
 
         value = parse_rate(text)
     if not value > 0:
         raise typer.BadParameter(f"{key} must be above 0, not {text}")
     if key == REQUEST_PERCENTAGE:
-        warn_of_idle_limit(value)
+        warn_of_idle_limit(value, print_warning)
     return value
-
-
-def warn_of_idle_limit(percentage: float) -> None:
-    """Warn that a quota above the whole thread limits nothing."""
-    if percentage > WHOLE_THREAD:
-        print_warning(
-            f"{REQUEST_PERCENTAGE} {percentage:g} limits nothing: an Ottla broker has one thread for requests, "
-            f"which is {WHOLE_THREAD}"
-        )
 
 
 def _shown(name: Name) -> str | None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, parse_index, with_admin
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, with_admin
 from ottla.model.limits import INT64_MAX
 from ottla.operations.errors import CommandError
+from ottla.operations.formats import parse_index
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin

@@ -1,5 +1,11 @@
-"""Sizes and times as people read them."""
+"""Sizes, rates, times and numbers as people read and write them."""
 
+import re
+
+from ottla.model.limits import INT32_MAX
+from ottla.operations.errors import WrongUsage
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?(?:/s)?", re.IGNORECASE)
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -25,3 +31,21 @@ def time_text(timestamp_ms: int) -> str:
         return datetime.fromtimestamp(timestamp_ms / 1000).isoformat(sep=" ", timespec="milliseconds")
     except (OverflowError, ValueError, OSError):
         return f"{timestamp_ms} ms"
+
+
+def parse_rate(text: str) -> int:
+    """Read `50MiB`, `1.5 GB`, `1000`: bytes per second."""
+    match = _RATE.fullmatch(text.strip())
+    if match is None:
+        raise WrongUsage(f"{text!r} is no rate", "50MiB means 50 MiB per second")
+    step = 1024 if match[3] else 1000
+    unit: int = step ** " kmgt".index(match[2].lower() or " ")
+    rate = float(match[1]) * unit
+    if rate < 1:
+        raise WrongUsage(f"{text!r}: it has to be above 0", "1 is one byte; without a limit, do not give one")
+    return round(rate)
+
+
+def parse_index(text: str) -> int | None:
+    """Parse the number of a partition; None if the text is none."""
+    return int(text) if text.isdecimal() and len(text) <= len(str(INT32_MAX)) and int(text) <= INT32_MAX else None

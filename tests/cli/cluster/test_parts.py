@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Run, invoke
 
-from ottla.cli.cluster.plan import plan_for, plan_json, under_way, unfinished
-from ottla.cli.cluster.reassign import parse_rate, plan, targets
 from ottla.client.address import Address
 from ottla.client.admin.nodes import LogDir, ReplicaSize
 from ottla.client.admin.replicas import Reassignment
@@ -21,9 +19,12 @@ from ottla.client.errors import NotConnected
 from ottla.client.metadata import AdvertisedBroker
 from ottla.model.errors import ErrorCode
 from ottla.model.ids import TopicPartition
+from ottla.operations.cluster.plan import plan_for, plan_json, under_way, unfinished
+from ottla.operations.cluster.reassignment import plan, targets
 from ottla.operations.cluster.view import BrokerView, ClusterView, PartitionView, _broker, status_json
 from ottla.operations.cluster.voters import look_around
 from ottla.operations.errors import CommandError
+from ottla.operations.formats import parse_rate
 
 QUORUM = QuorumState(1, 4, 100, (), (), {})
 

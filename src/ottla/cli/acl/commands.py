@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from ottla.cli.acl.effect import check_effect, effective_principal
-from ottla.cli.acl.words import (
+from ottla.cli.acl.shown import print_entries
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Yes, with_admin, wrong_values
+from ottla.cli.terminal import consent
+from ottla.cli.terminal.plain import print_warning
+from ottla.operations.access.asked import (
     check_hosts,
     check_resources,
     filters_of,
@@ -16,12 +19,9 @@ from ottla.cli.acl.words import (
     operation_of,
     place_of,
     principal_of,
-    print_entries,
     resources_of,
 )
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Yes, with_admin
-from ottla.cli.terminal import consent
-from ottla.cli.terminal.plain import print_warning
+from ottla.operations.access.effect import check_effect, effective_principal
 from ottla.operations.access.entry_words import count_text, explained, explained_row, sentence
 
 if TYPE_CHECKING:
@@ -84,19 +84,22 @@ def add(
     from ottla.security.acl_entry import AclEntry
     from ottla.security.acls import AclPermission
 
-    resources = list(resources_of(topic, group, cluster, transactional_id, delegation_token, user_principal))
-    check_resources(resources)
-    check_hosts(host)
+    with wrong_values():
+        resources = list(resources_of(topic, group, cluster, transactional_id, delegation_token, user_principal))
+        check_resources(resources)
+    with wrong_values("--host"):
+        check_hosts(host)
     if (producer or consumer) and (operation or deny):
         raise typer.BadParameter("--producer and --consumer stand alone, without --operation and --deny")
     if not (operation or producer or consumer):
         raise typer.BadParameter("say what to allow: --operation, --producer or --consumer")
     permission = AclPermission.DENY if deny else AclPermission.ALLOW
-    operations = [operation_of(each) for each in operation]
-    check_effect(resources, operations, prefix=prefix)
-    who = effective_principal(principal)
-    asked = [(each, resource) for resource in resources for each in operations]
-    asked += needed(resources, producer=producer, consumer=consumer)
+    with wrong_values():
+        operations = [operation_of(each) for each in operation]
+        check_effect(resources, operations, prefix=prefix)
+        who = effective_principal(principal)
+        asked = [(each, resource) for resource in resources for each in operations]
+        asked += needed(resources, producer=producer, consumer=consumer)
     entries = [
         AclEntry(*place_of(*resource, prefix=prefix), who, address, operation_meant, permission)
         for operation_meant, resource in dict.fromkeys(asked)
@@ -132,9 +135,10 @@ def list_entries(
     from ottla.security.acl_entry import AclFilter
     from ottla.security.acls import PatternType
 
-    resources = list(resources_of(topic, group, cluster, transactional_id, delegation_token, user_principal))
+    with wrong_values():
+        resources = list(resources_of(topic, group, cluster, transactional_id, delegation_token, user_principal))
+        who = None if principal is None else principal_of(principal)
     pattern = PatternType.PREFIXED if prefix else PatternType.MATCH
-    who = None if principal is None else principal_of(principal)
     filters = [AclFilter(kind, name, pattern, who) for kind, name in resources]
 
     asked = filters or [AclFilter(principal=who)]
@@ -165,11 +169,13 @@ def remove(
     """
     from ottla.cli.terminal.output import done, note
 
-    resources = list(resources_of(topic, group, cluster, transactional_id, delegation_token, user_principal))
+    with wrong_values():
+        resources = list(resources_of(topic, group, cluster, transactional_id, delegation_token, user_principal))
     is_narrow = bool(principal or resources or operation or host)
     if is_narrow == everything:
         raise typer.BadParameter("say which entries: --principal, resources, --operation, --host; or --all")
-    filters = list(filters_of(principal, resources, prefix=prefix, operations=operation, hosts=host))
+    with wrong_values():
+        filters = list(filters_of(principal, resources, prefix=prefix, operations=operation, hosts=host))
 
     if not yes:
         doomed = with_admin(bootstrap, lambda admin: _matching(admin, filters))
@@ -212,19 +218,22 @@ def explain(
     The answer is worked out here, from the entries of the cluster. Brokers that have the settings super.users and
     allow.everyone.if.no.acl.found hide their values: then a note says so, and --super-user and --open give them.
     """
-    from ottla.cli.acl.super_users import unseen_settings
     from ottla.cli.terminal.output import note, print_json, print_text
+    from ottla.operations.access.super_users import unseen_settings
     from ottla.security.access_rules import AccessRules
     from ottla.security.acl_entry import AclFilter
     from ottla.security.acls import PatternType
     from ottla.security.principal import parse_principal
 
-    resources = list(resources_of(topic, group, cluster, transactional_id, delegation_token, user_principal))
-    check_resources(resources)
-    check_hosts([host])
-    who, meant = effective_principal(principal), operation_of(operation)
-    check_effect(resources, [meant])
-    rules = AccessRules(map(principal_of, super_user), allow_everyone_if_no_acl_found=open_cluster)
+    with wrong_values():
+        resources = list(resources_of(topic, group, cluster, transactional_id, delegation_token, user_principal))
+        check_resources(resources)
+    with wrong_values("--host"):
+        check_hosts([host])
+    with wrong_values():
+        who, meant = effective_principal(principal), operation_of(operation)
+        check_effect(resources, [meant])
+        rules = AccessRules(map(principal_of, super_user), allow_everyone_if_no_acl_found=open_cluster)
 
     async def work(admin: Admin) -> tuple[dict[str, str], list[AclEntry]]:
         entries = await _matching(admin, [AclFilter(*each, PatternType.MATCH) for each in resources])

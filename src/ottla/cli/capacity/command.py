@@ -88,8 +88,8 @@ def plan(
 
 def _size(text: str, option: str) -> float:
     """Parse `100MB/s`, `4TB`, `1KiB`."""
-    from ottla.cli.cluster.reassign import parse_rate
     from ottla.operations.errors import WrongUsage
+    from ottla.operations.formats import parse_rate
 
     try:
         size = parse_rate(text)

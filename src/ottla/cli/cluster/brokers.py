@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ottla.cli.cluster.plan import plan_for
 from ottla.cli.cluster.voter_handover import KRAFT_VERSION, hand_over, let_vote, plan_handover, until_it_follows
 from ottla.cli.nodes.local_cluster import CONTROLLER_LISTENER, LocalNode, define_broker, found_nodes, is_fixed, retire
 from ottla.cli.options import client_options
@@ -15,7 +14,6 @@ from ottla.cli.terminal.output import done, err, note
 from ottla.client.admin.voters import VoterEndpoint
 from ottla.client.errors import ClientError
 from ottla.client.options import parse_address
-from ottla.cluster.balance.loads import BalancePlan
 from ottla.model.errors import ApiError
 from ottla.model.settings.controller import (
     CONTROLLER_LISTENER_NAMES,
@@ -25,7 +23,6 @@ from ottla.model.settings.controller import (
 from ottla.model.settings.log import LOG_DIRS
 from ottla.model.settings.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from ottla.model.settings.node import BROKER_RACK, NODE_ID, PROCESS_ROLES
-from ottla.operations.cluster.view import ClusterView
 from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
@@ -33,16 +30,6 @@ if TYPE_CHECKING:
     from ottla.client.admin import Admin
 
 _LOOK_S = 0.25
-
-
-def drain_plan(view: ClusterView, node_id: int, *, leaders_only: bool) -> BalancePlan:
-    if view.broker(node_id) is None and any(each.node_id == node_id for each in view.quorum.voters):
-        raise CommandError(
-            f"node {node_id} is a controller, no broker", f"`ottla cluster remove-voter {node_id}` takes its vote away"
-        )
-    if view.broker(node_id) is None:
-        raise CommandError(f"there is no broker {node_id}", "`ottla cluster status` shows them")
-    return plan_for(view, draining=[node_id], copies=not leaders_only, evens=False)
 
 
 def add_local(directory: Path, node_id: int | None, rack: str | None, *, voter: bool) -> LocalNode:

@@ -15,9 +15,10 @@ import typer
 
 from ottla.cli.cluster import quorum as cluster_quorum
 from ottla.cli.cluster.run import run
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, parse_index, parse_reachable
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, parse_duration_ms, parse_reachable
 from ottla.model.limits import INT32_MAX
 from ottla.operations.errors import CommandError
+from ottla.operations.formats import parse_index
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -149,6 +150,8 @@ def reassign(
 ) -> None:
     """Move partitions to other brokers, watch such moves, or cancel them."""
     from ottla.cli.cluster import reassign as cluster_reassign
+    from ottla.operations.cluster.reassignment import plan as reassignment_plan
+    from ottla.operations.cluster.reassignment import targets
 
     if show + cancel + execute + unthrottle > 1 or ((show or unthrottle) and (moves or file)) or (cancel and file):
         raise typer.BadParameter(
@@ -163,10 +166,10 @@ def reassign(
     elif unthrottle:
         run(bootstrap, cluster_reassign.unthrottle)
     else:
-        targets = cluster_reassign.targets(moves or [], file)
+        wanted_moves = targets(moves or [], file)
 
         async def plan(admin: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:
-            found = cluster_reassign.plan(view, targets)
+            found = reassignment_plan(view, wanted_moves)
             return found, found.moves
 
         _plan_and_do(bootstrap, plan, execute=execute, throttle=throttle, at_once=at_once, as_json=as_json)
@@ -195,7 +198,7 @@ def balance(
     shares = _shares(capacity)
 
     async def plan(admin: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:
-        from ottla.cli.cluster.plan import plan_for, unfinished
+        from ottla.operations.cluster.plan import plan_for, unfinished
         from ottla.operations.cluster.view import rates
 
         for each in shares:
@@ -221,7 +224,7 @@ def drain(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Move all replicas off a broker."""
-    from ottla.cli.cluster.brokers import drain_plan
+    from ottla.operations.cluster.plan import drain_plan
 
     async def plan(_: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:
         found = drain_plan(view, broker, leaders_only=leaders_only)
@@ -276,9 +279,10 @@ def remove_broker(
     from ottla.cli.cluster import brokers as cluster_brokers
     from ottla.cli.cluster.voter_handover import hand_over, plan_handover
     from ottla.cli.terminal.output import note
+    from ottla.operations.cluster.plan import drain_plan
 
     async def plan(_: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:
-        found = cluster_brokers.drain_plan(view, broker, leaders_only=False)
+        found = drain_plan(view, broker, leaders_only=False)
         return found, found.moves
 
     async def before(admin: Admin, found: BalancePlan) -> None:
@@ -311,12 +315,13 @@ def _plan_and_do(
     as_json: bool,
 ) -> None:
     """Show the plan; with `execute`, call `before` and carry the plan out."""
-    from ottla.cli.cluster.plan import carry_out, plan_json, show_plan, under_way
-    from ottla.cli.cluster.reassign import parse_rate
+    from ottla.cli.cluster.plan import carry_out, show_plan
     from ottla.cli.terminal.output import done, note, print_json
     from ottla.cli.terminal.plain import print_error
+    from ottla.operations.cluster.plan import plan_json, under_way
     from ottla.operations.cluster.throttle import left_behind, tell_of, throttled
     from ottla.operations.cluster.view import look
+    from ottla.operations.formats import parse_rate
 
     rate = None if throttle is None else parse_rate(throttle)
 

@@ -18,11 +18,12 @@ from ottla.cli.options import (
     parse_duration_ms,
     parse_timestamp_ms,
 )
-from ottla.cli.records.payloads import PayloadDecoder, PayloadType, RegistryUrl, registry_at
+from ottla.cli.records.payloads import RegistryUrl, registry_at
 from ottla.cli.terminal.outlet import stop_when_unread
-from ottla.cli.terminal.plain import is_coloured
+from ottla.cli.terminal.plain import is_coloured, print_warning
 from ottla.model.limits import INT64_MAX
 from ottla.operations.errors import CommandError
+from ottla.operations.payloads import PayloadDecoder, PayloadType
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -157,8 +158,8 @@ def _decoding(
         return show
     client_options(bootstrap)  # report a bad address before any request
     registry = registry_at(url, bootstrap)
-    keys = None if key_type is None else PayloadDecoder(registry, key_type, of_key=True)
-    values = None if value_type is None else PayloadDecoder(registry, value_type, of_key=False)
+    keys = None if key_type is None else PayloadDecoder(registry, key_type, print_warning, of_key=True)
+    values = None if value_type is None else PayloadDecoder(registry, value_type, print_warning, of_key=False)
 
     def decoded(record: ConsumedRecord) -> bytes:
         key = record.key if keys is None else keys.shown(record)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Topic, client_options, parse_pairs
-from ottla.cli.records.payloads import PayloadType, RegistryUrl, SubjectEncoder, registry_at
+from ottla.cli.records.payloads import RegistryUrl, registry_at
 from ottla.cli.records.sending import send_all
 from ottla.cli.records.text import Added, PlainEncoder, line_parser
 from ottla.model.limits import INT32_MAX
+from ottla.operations.payloads import PayloadType, SubjectEncoder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator

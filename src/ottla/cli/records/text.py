@@ -18,6 +18,7 @@ from ottla.cli.terminal.visible import visible, visible_json
 from ottla.model import limits
 from ottla.model.limits import INT32_MAX, INT64_MAX
 from ottla.operations.errors import CommandError, WrongUsage
+from ottla.operations.payloads import JsonText
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,10 +31,6 @@ _HEX_WIDTH = 16
 _NUMBERS = re.compile(r"\d+")  # the width and the precision of a format specification
 _TEMPLATE_HINT = "fields are {topic} {partition} {offset} {timestamp} {time} {key} {value} {headers}; {{ is a brace"
 _FIELDS = ("key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp", "topic", "offset")
-
-
-class JsonText(bytes):
-    """A key or value as JSON text: `--format json` shows the JSON value itself, not a string that contains it."""
 
 
 class RecordTextEncoder(Protocol):

@@ -9,7 +9,6 @@ import typer
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, Yes, with_admin
 from ottla.cli.tenant import users
 from ottla.cli.tenant.words import (
-    DEFAULT_QUOTAS,
     Connections,
     Consume,
     Mutations,
@@ -19,7 +18,13 @@ from ottla.cli.tenant.words import (
     RegistryOfTenant,
     Requests,
     Storage,
-    as_json,
+)
+from ottla.cli.terminal.plain import print_warning
+from ottla.cli.user import PasswordFile, new_user_name
+from ottla.model.setting import UNLIMITED
+from ottla.operations.errors import CommandError, WrongUsage
+from ottla.operations.tenants import (
+    DEFAULT_QUOTAS,
     check_name,
     chosen,
     found_tenant,
@@ -29,11 +34,8 @@ from ottla.cli.tenant.words import (
     limits_of,
     quotas_of,
     rate_text,
+    tenant_json,
 )
-from ottla.cli.terminal.plain import print_warning
-from ottla.cli.user import PasswordFile, new_user_name
-from ottla.model.setting import UNLIMITED
-from ottla.operations.errors import CommandError, WrongUsage
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -71,7 +73,7 @@ def create(
     if not user.strip():
         raise WrongUsage("the name of the user is empty", "--no-user creates no user")
     new_user_name(full_name(name, user))
-    quotas = chosen({**DEFAULT_QUOTAS, **quotas_of(produce, consume, request_percentage, mutations)})
+    quotas = chosen({**DEFAULT_QUOTAS, **quotas_of(produce, consume, request_percentage, mutations, print_warning)})
     wanted = TenantLimits(UNLIMITED, UNLIMITED, UNLIMITED)._replace(**limits_of(storage, partitions, connections))
 
     async def check(admin: Admin) -> None:
@@ -103,7 +105,7 @@ def list_tenants(json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -
 
     found = with_admin(bootstrap, lambda admin: admin.tenants.all())
     if json:
-        print_json([as_json(each) for each in found])
+        print_json([tenant_json(each) for each in found])
         return
     rows = [(each.name, *map(limit_text, each.limits), len(each.users)) for each in found]
     columns = ["tenant", "storage bytes", "partitions", "connections", "users"]
@@ -117,7 +119,7 @@ def show(name: Name, json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRA
 
     tenant = with_admin(bootstrap, lambda admin: found_tenant(admin, name))
     if json:
-        print_json(as_json(tenant))
+        print_json(tenant_json(tenant))
         return
     rows: list[tuple[str, str]] = [("prefix", tenant.prefix)]
     rows += [(key.replace("_", " "), limit_text(value)) for key, value in tenant.limits._asdict().items()]
@@ -145,7 +147,7 @@ def usage(name: Name, json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTR
         nodes = ", ".join(map(str, used.unmeasured_nodes))
         note(f"brokers {nodes} do not tell the rates of tenants, as Kafka's do not: theirs are not counted")
     if json:
-        limits = as_json(tenant)
+        limits = tenant_json(tenant)
         print_json(
             {
                 "tenant": name,
@@ -188,7 +190,7 @@ def alter(
     """Change limits of a tenant, and quotas of all its users; what is not given stays, `unlimited` lifts a limit."""
     from ottla.cli.terminal.output import done
 
-    quotas = quotas_of(produce, consume, request_percentage, mutations)
+    quotas = quotas_of(produce, consume, request_percentage, mutations, print_warning)
     changed = limits_of(storage, partitions, connections)
     if not quotas and not changed:
         raise typer.BadParameter("nothing to change: give a limit or a rate")

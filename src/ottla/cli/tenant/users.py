@@ -8,22 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Yes, with_admin
-from ottla.cli.tenant.words import (
-    DEFAULT_QUOTAS,
-    Consume,
-    Mutations,
-    Name,
-    Produce,
-    Requests,
-    User,
-    chosen,
-    found_tenant,
-    full_name,
-    quotas_of,
-)
+from ottla.cli.tenant.words import Consume, Mutations, Name, Produce, Requests, User
 from ottla.cli.user import PasswordFile, new_user_name
 from ottla.model.limits import SCRAM_ITERATIONS_MAX
 from ottla.operations.errors import CommandError
+from ottla.operations.tenants import DEFAULT_QUOTAS, chosen, found_tenant, full_name, quotas_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,8 +40,9 @@ def add(
 ) -> None:
     """Add a user to a tenant. Without quotas of its own, the user gets those of the tenant's first user."""
     from ottla.cli.terminal.output import done
+    from ottla.cli.terminal.plain import print_warning
 
-    given = quotas_of(produce, consume, request_percentage, mutations)
+    given = quotas_of(produce, consume, request_percentage, mutations, print_warning)
     tenant = with_admin(bootstrap, lambda admin: found_tenant(admin, name))
     inherited = next(iter(tenant.users.values()), DEFAULT_QUOTAS)
     added = new_user(full_name(name, user), password_file, bootstrap)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
-from ottla.cli.acl.words import principal_of
+from ottla.operations.access.asked import principal_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,25 +13,25 @@ if TYPE_CHECKING:
 
 
 def effective_principal(text: str) -> str:
-    """Return the principal. Raise BadParameter for one that no client can have."""
+    """Return the principal. Raise ValueError for one that no client can have."""
     from ottla.security.principal import USER, parse_principal
 
     principal = principal_of(text)
     kind, name, _ = parse_principal(principal)
     if kind != USER:
         hint = "" if kind.lower() != USER.lower() else f": {USER}:{name} is the user"
-        raise typer.BadParameter(f"{principal}: the principals of clients have the type {USER}, spelt like this{hint}")
+        raise ValueError(f"{principal}: the principals of clients have the type {USER}, spelt like this{hint}")
     if f",{USER}:" in name.replace(" ", ""):
-        raise typer.BadParameter(f"{principal} is one name with a comma: repeat the command for each principal")
+        raise ValueError(f"{principal} is one name with a comma: repeat the command for each principal")
     return principal
 
 
 def check_effect(
     resources: Sequence[tuple[AclResourceType, str]], operations: Sequence[AclOperation], *, prefix: bool = False
 ) -> None:
-    """Raise BadParameter for a name that no resource has, and for an operation that no request needs on it."""
+    """Raise ValueError for a name that no resource has, and for an operation that no request needs on it."""
     from ottla.security.acl_effect import effect_problem
 
     problem = effect_problem(resources, operations, "--prefix" if prefix else None)
     if problem is not None:
-        raise typer.BadParameter(problem)
+        raise ValueError(problem)

@@ -1,21 +1,18 @@
-"""Words of the command line as ACLs, and ACLs as words."""
+"""Words of users as access control entries. What is wrong with them raises ValueError."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
-from ottla.operations.access.entry_words import row_of, word
+from ottla.operations.access.entry_words import word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ottla.security.acl_entry import AclEntry, AclFilter
+    from ottla.security.acl_entry import AclFilter
     from ottla.security.acls import AclOperation, AclResourceType
 
 STRING_MAX = 32_000  # with the type of a principal, it fits what a request can carry
-_COLUMNS = ["principal", "permission", "operation", "resource", "name", "pattern", "host"]
 
 
 def resources_of(
@@ -38,26 +35,26 @@ def resources_of(
     ):
         for name in names:
             if not name:
-                raise typer.BadParameter("the name of a resource is empty")
+                raise ValueError("the name of a resource is empty")
             if len(name.encode("utf-8", "replace")) > STRING_MAX:
-                raise typer.BadParameter(f"a name of {len(name)} characters is too long: no resource has such a name")
+                raise ValueError(f"a name of {len(name)} characters is too long: no resource has such a name")
             yield kind, name
 
 
 def check_resources(resources: Sequence[object]) -> None:
     if not resources:
-        raise typer.BadParameter("say on what: --topic, --group, --cluster, --transactional-id, ...")
+        raise ValueError("say on what: --topic, --group, --cluster, --transactional-id, ...")
 
 
 def principal_of(text: str) -> str:
     from ottla.security.principal import USER, parse_principal
 
     if len(text.encode("utf-8", "replace")) > STRING_MAX:
-        raise typer.BadParameter(f"a principal of {len(text)} characters is too long: no client has such a name")
+        raise ValueError(f"a principal of {len(text)} characters is too long: no client has such a name")
     try:
         return str(parse_principal(text if ":" in text else f"{USER}:{text}"))
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise ValueError(str(error)) from None
 
 
 def operation_of(text: str) -> AclOperation:
@@ -66,7 +63,7 @@ def operation_of(text: str) -> AclOperation:
     names = [each for each in AclOperation if each >= AclOperation.ALL]
     found = [each for each in names if word(each) == text.lower().replace("_", "-")]
     if not found:
-        raise typer.BadParameter(f"{text!r} is none of {', '.join(map(word, names))}")
+        raise ValueError(f"{text!r} is none of {', '.join(map(word, names))}")
     return found[0]
 
 
@@ -85,9 +82,9 @@ def needed(
         needs += [(each, AclResourceType.TOPIC) for each in (read, describe)]
         needs += [(read, AclResourceType.GROUP)]
     if consumer and not {AclResourceType.TOPIC, AclResourceType.GROUP} <= {kind for kind, _ in resources}:
-        raise typer.BadParameter("--consumer needs a --topic and a --group")
+        raise ValueError("--consumer needs a --topic and a --group")
     if producer and AclResourceType.TOPIC not in {kind for kind, _ in resources}:
-        raise typer.BadParameter("--producer needs a --topic")
+        raise ValueError("--producer needs a --topic")
     return [(each, resource) for each, kind in needs for resource in resources if resource[0] is kind]
 
 
@@ -117,12 +114,6 @@ def filters_of(
                 yield AclFilter(*place, who, host, operation)
 
 
-def print_entries(entries: Sequence[AclEntry], *, as_json: bool) -> None:
-    from ottla.cli.terminal.output import print_rows
-
-    print_rows([row_of(each) for each in entries], _COLUMNS, as_json=as_json)
-
-
 def check_hosts(hosts: Iterable[str]) -> None:
     """Refuse what no client's address can equal: ACLs know addresses, not names."""
     from ipaddress import ip_address
@@ -131,6 +122,4 @@ def check_hosts(hosts: Iterable[str]) -> None:
         try:
             _ = host == "*" or ip_address(host)
         except ValueError:
-            raise typer.BadParameter(
-                f"{host} is no IP address; ACLs do not look up names", param_hint="--host"
-            ) from None
+            raise ValueError(f"{host} is no IP address; ACLs do not look up names") from None

@@ -1,12 +1,10 @@
-"""Compute the new offset of each partition for `reset-offsets`."""
+"""Compute the new offset of each partition when the offsets of a group are reset."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import typer
-
-from ottla.cli.options import parse_index
+from ottla.operations.formats import parse_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,12 +25,13 @@ class Target(NamedTuple):
 
     @classmethod
     def of(cls, to: str | None, time_ms: int | None, back_ms: int | None, shift: int | None) -> Target:
+        """Raises ValueError if `to` is neither a word nor an offset."""
         if to is None:
             return cls(time_ms=time_ms, back_ms=back_ms, shift=shift)
         if to in ("earliest", "latest"):
             return cls(word=to)
         if not to.isdecimal():
-            raise typer.BadParameter(f"--to takes earliest, latest or an offset, not {to!r}")
+            raise ValueError(f"--to takes earliest, latest or an offset, not {to!r}")
         return cls(offset=int(to))
 
 
