@@ -224,6 +224,22 @@ ROWS = (
                 (Query(SOME.mean(requests.LOCAL_TIME, "request", window=WINDOW), "{{request}}"),),
             ),
             Panel(
+                "Mean time of waiting for others",
+                requests.REMOTE_TIME.help,
+                "ms",
+                (Query(SOME.mean(requests.REMOTE_TIME, "request", window=WINDOW), "{{request}}"),),
+            ),
+            Panel(
+                "Mean time in queues and of sending",
+                "How long requests and answers waited behind others, and clients took to read answers.",
+                "ms",
+                (
+                    Query(SOME.mean(requests.QUEUE_TIME, "request", window=WINDOW), "{{request}} request"),
+                    Query(SOME.mean(requests.ANSWER_QUEUE_TIME, "request", window=WINDOW), "{{request}} answer"),
+                    Query(SOME.mean(requests.SEND_TIME, "request", window=WINDOW), "{{request}} sent"),
+                ),
+            ),
+            Panel(
                 "Throttled",
                 connections.THROTTLED.help,
                 "s",

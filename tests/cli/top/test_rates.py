@@ -79,6 +79,21 @@ ottla_connections{listener="C"} 1
 """
 
 
+def test_fetches_are_counted_once_in_the_total_of_a_broker() -> None:
+    """They are told as a whole and, as in Kafka, once more for consumers and followers."""
+    told = """kafka_network_requestmetrics_requests_total{request="Fetch",version="12"} %d
+kafka_network_requestmetrics_requests_total{request="FetchConsumer",version="12"} %d
+kafka_network_requestmetrics_errors_total{request="Fetch",error="OFFSET_OUT_OF_RANGE"} %d
+kafka_network_requestmetrics_errors_total{request="FetchConsumer",error="OFFSET_OUT_OF_RANGE"} %d
+"""
+    brokers = [AdvertisedBroker(1, "h", 9092)]
+    before = TopSample(0.0, brokers, [TOPIC], metrics={1: MetricSamples(told % (0, 0, 0, 0))})
+    now = TopSample(2.0, brokers, [TOPIC], metrics={1: MetricSamples(told % (20, 20, 4, 4))})
+    (row,) = rows(TopView.BROKERS, before, now)
+    assert (row["req/s"], row["err/s"]) == (10.0, 2.0)
+    assert [each["request"] for each in rows(TopView.REQUESTS, before, now)] == ["Fetch", "FetchConsumer"]
+
+
 def test_brokers_with_metrics_and_without() -> None:
     brokers = [AdvertisedBroker(1, "h", 9092), AdvertisedBroker(2, "h", 9093, is_fenced=True)]
     before = TopSample(0.0, brokers, [TOPIC], metrics={1: MetricSamples(METRICS % (10, 5, 1, "4.5", 1000))})

@@ -23,6 +23,7 @@ def test_errors_of_items_and_of_the_whole() -> None:
     for answer in (produced(0, 0), produced(0, 3, 3, 19), produced()):
         assert produce.took(answer) is produce.at_once.all
     assert produce.errors == {3: 2, 19: 1}
+    assert produce.failing == 1, "one answer has three errors"
     beat = counts.of("Heartbeat", 4, HeartbeatResponse)
     beat.took(HeartbeatResponse(error_code=27))
     assert beat.errors == {27: 1}
@@ -38,9 +39,11 @@ def test_an_answer_that_waits() -> None:
     counts = RequestCounts().of("Produce", 9, ProduceResponse)
     later: Later[ProduceResponse] = Later()
     assert counts.took(later) is counts.begun.all
-    counts.answered(produced(6), 0.25)
-    assert counts.errors == {6: 1}
+    counts.answered(produced(6, 6), 0.25, 0.05)
+    assert counts.errors == {6: 2}
+    assert counts.failing == 1
     assert (counts.waited.all.count, counts.waited.all.sum) == (1, 250_000)
+    assert (counts.remote.all.count, counts.remote.all.sum) == (1, 200_000)
 
 
 def test_listeners_share_the_counts_of_an_api() -> None:

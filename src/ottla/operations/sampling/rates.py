@@ -14,6 +14,7 @@ from ottla.client.metadata import NO_LEADER
 from ottla.model.ids import TopicPartition
 from ottla.observe.metrics.catalogue import connections, loop, requests
 from ottla.observe.metrics.catalogue import topics as of_topics
+from ottla.observe.metrics.request_names import NO_ERROR, PARTS_OF_FETCH
 from ottla.operations.doctor.cluster.cluster_seen import GroupLag
 from ottla.operations.metrics.samples import MetricSamples
 from ottla.operations.sampling.sample import TopSample, TopView
@@ -22,7 +23,6 @@ Cell: TypeAlias = str | int | float | None
 Row: TypeAlias = dict[str, Cell]
 
 _P99 = "0.99"
-_NO_ERROR = "NONE"
 
 
 def rows(view: TopView, before: TopSample, now: TopSample) -> list[Row]:
@@ -65,18 +65,23 @@ def _measured(before: MetricSamples | None, now: MetricSamples | None, elapsed_s
     return {
         "in/s": growth(lambda told: told.value(of_topics.BYTES_IN.name) or 0.0),
         "out/s": growth(lambda told: told.value(of_topics.BYTES_OUT.name) or 0.0),
-        "req/s": growth(lambda told: told.value(requests.REQUESTS.name) or 0.0),
-        "err/s": growth(lambda told: sum(_errors(told).values())),
+        "req/s": growth(lambda told: _whole(told.by(requests.REQUESTS.name, "request"))),
+        "err/s": growth(lambda told: _whole(_errors(told))),
         "idle": None if idle is None else 100 * idle,
         "conns": None if now is None else now.value(connections.CONNECTIONS.name),
     }
+
+
+def _whole(by_api: Mapping[str, float]) -> float:
+    """The sum over all APIs; Fetch is there as a whole and in parts."""
+    return sum(value for api, value in by_api.items() if api not in PARTS_OF_FETCH)
 
 
 def _errors(told: MetricSamples) -> dict[str, float]:
     """The errors in answers, by API."""
     found: dict[str, float] = defaultdict(float)
     for labels, value in told.of(requests.ERRORS.name):
-        if labels.get("error") != _NO_ERROR:
+        if labels.get("error") != NO_ERROR:
             found[labels.get("request", "")] += value
     return found
 

@@ -122,6 +122,7 @@ class Context:
         "configs",
         "connection",
         "holds",
+        "is_follower",
         "known_decisions",
         "member",
         "next_fetch_ends_wait",
@@ -156,6 +157,7 @@ class Context:
         self.holds = 0  # the number of reasons to delay the next request; almost always 0
         self.turns_kept = 0  # how many of the holds are requests, or parts of one, that are not carried out yet
         self.next_fetch_ends_wait = False  # whether the next fetch ends a waiting one, as in a follower's session
+        self.is_follower = False  # whether the client's last fetch was one of a follower
         self.request_version = 0
         self.client_id = ""
         self.client_software = UNKNOWN_SOFTWARE  # the client's name and version, as its ApiVersions tells them

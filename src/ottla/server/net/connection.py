@@ -28,6 +28,7 @@ from ottla.server.api import dispatch
 from ottla.server.api.context import Context, SaslClient
 from ottla.server.api.dispatch import Routes
 from ottla.server.api.dispatcher import Dispatcher, intercepted
+from ottla.server.api.request_counts import NOTICED_S, Phase
 from ottla.server.loop.garbage_collector import note_unneeded
 from ottla.server.loop.later import Disconnect, Large, Later
 from ottla.server.loop.request_memory import RequestMemory
@@ -65,15 +66,14 @@ class ServerConnection:
         max_frame_bytes: int,
         on_close: Callable[[ServerConnection], None],
     ) -> None:
-        loop = runtime.loop
-        self.sock = sock
+        self.sock, loop = sock, runtime.loop
         self.context = new_context(self)
         self.closed = self._reading = self._waits_for_memory = self._flush_due = self._look_due = False
         self.last_active = self._looked_at = loop.time()
         self._loop, self.runtime = loop, runtime
         self._slices = runtime.slices
         self._turns = HeavyTurns(runtime)
-        self._fileno = sock.fileno()
+        self._fileno, self._on_close = sock.fileno(), on_close
         self._memory = memory  # that of `_inbound`
         self._inbound = InboundBuffer(memory, max_frame_bytes)
         self._tls = sock if isinstance(sock, TlsSocket) else None
@@ -85,8 +85,8 @@ class ServerConnection:
         self._raw_client_id = b""
         self._clock_s = runtime.clock_s
         self.begun_s = 0.0  # when the request that is being handled was begun
+        self._late_s = inf  # when the requests in the buffer will have waited for NOTICED_S
         self._times: Histogram | None = None  # counts how long it takes the loop
-        self._on_close = on_close
         self._routes, self._forwarding, self._intercept, self._quotas, self.slow = dispatcher
         self._made_routes = self._routes.made
         self._resume_reading()
@@ -212,11 +212,13 @@ class ServerConnection:
         self._has_left_over = False
         now_s = self._clock_s()
         until_s = now_s + limits.REQUESTS_PER_TURN_S
+        self._late_s = min(self._late_s, now_s + NOTICED_S)
         for _ in range(limits.REQUESTS_PER_TURN_MAX):
             if self._has_enough() or now_s > until_s:
                 break
             frame = inbound.next_frame()
             if frame is None:
+                self._late_s = inf
                 self._flush()
                 if self._memory.waiting:
                     inbound.shrink()
@@ -246,6 +248,7 @@ class ServerConnection:
         """
         self._inbound.put_back(fetch)
         self._has_left_over = True
+        self._late_s = inf  # as Kafka, which does not read it yet
         self._flush()
         if not self._inbound.has_room:
             self._pause_reading()
@@ -314,15 +317,21 @@ class ServerConnection:
             answer = charge.settled(answer)  # may mute this connection (`Context.hold`)
         counts = route.counts
         if counts is not None:
+            counts = (self.context.is_follower and counts.followers) or counts  # as `counts_of`, without the call
             self._times = counts.took(answer)
+            if self.begun_s > self._late_s:
+                counts.took_long(Phase.QUEUED, self.begun_s - self._late_s + NOTICED_S)
         if not isinstance(answer, Response):
             if answer is not None:
                 self._wait_for(route, correlation_id, answer)
             self._pin()
         elif self._slots:
-            self._slot(route, correlation_id).parts = self._outbound.hold(route.reply(answer, correlation_id))
+            parts = self._outbound.hold(route.reply(answer, correlation_id))
+            self._slot(route, correlation_id).store(parts, self._clock_s, is_next=False)
         else:
             self._outbound.add(route.reply(answer, correlation_id))
+            if counts is not None:
+                self._sending.unsent.append(counts)
         if self.slow is not None and (answer is None or isinstance(answer, Response)):
             self.slow.handled(route, self.context, self._clock_s() - self.begun_s)
 
@@ -398,16 +407,15 @@ class ServerConnection:
     def fill(self, slot: ReplySlot, parts: list[dispatch.Part]) -> None:
         """Store a reply in its slot; it is sent when those before it are."""
         slots = self._slots
-        slot.parts = self._outbound.hold(parts)
-        slot.leave()
+        slot.store(self._outbound.hold(parts), self._clock_s, is_next=slots[0] is slot)
         if slot is self._poll:
             self._poll = None
         self.last_active = self._loop.time()
         if slots[0] is not slot:
             return
-        while slots and (ready := slots[0].parts) is not None:
+        while slots and (ready := slots[0].release(self._clock_s)) is not None:
             self._outbound.queue.extend(ready)
-            slots.popleft().parts = None
+            self._sending.join(slots.popleft().counts)
         if not slots:
             self._flush()
         elif not self._flush_due:

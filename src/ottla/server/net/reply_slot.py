@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ottla.server.api.dispatch import Part, Route
 from ottla.server.api.forwarding.forwarded_answer import Forwarded
+from ottla.server.api.request_counts import Phase, RouteCounts
 from ottla.server.loop.later import NO_ANSWER, Disconnect, Large, Later, Sliced
 from ottla.server.loop.runtime import Runtime
 from ottla.wire.message import Response
@@ -52,13 +53,16 @@ class SlotOwner(Protocol):
 
 
 class ReplySlot:
-    __slots__ = ("_begun_s", "_local_s", "_owner", "correlation_id", "give_up", "parts", "route")
+    __slots__ = ("_begun_s", "_local_s", "_owner", "_ready_s", "correlation_id", "counts", "give_up", "parts", "route")
 
     def __init__(self, route: Route, correlation_id: int, owner: SlotOwner) -> None:
         self._owner: SlotOwner | None = owner
         self._begun_s = owner.begun_s
+        self.counts = counts_of(route, owner.context)
+        is_timed = owner.slow is not None or self.counts is not None
         # how long the handler took: the slot is made when it has returned
-        self._local_s = 0.0 if owner.slow is None else owner.runtime.clock_s() - owner.begun_s
+        self._local_s = owner.runtime.clock_s() - owner.begun_s if is_timed else 0.0
+        self._ready_s = 0.0  # when the reply was ready, if it is behind others
         self.route = route
         self.correlation_id = correlation_id
         self.parts: list[Part] | None = None
@@ -72,7 +76,7 @@ class ReplySlot:
             answer.then(self.answered, self.failed)
             return
         if isinstance(answer, Large):
-            self._encode(answer, self._owner)
+            self.answered(answer)
             return
         if isinstance(answer, Sliced):
             task = self._owner.runtime.slices.begin(answer.making)
@@ -97,9 +101,9 @@ class ReplySlot:
         owner = self._owner
         if owner is None:
             return
-        if self.route.counts is not None:
+        if self.counts is not None:
             told = response.response if isinstance(response, Large) else response
-            self.route.counts.answered(told, owner.runtime.clock_s() - self._begun_s)
+            self.counts.answered(told, owner.runtime.clock_s() - self._begun_s, self._local_s)
         if owner.slow is not None:
             total_s = owner.runtime.clock_s() - self._begun_s
             owner.slow.answered(self.route, owner.context, self._local_s, total_s)
@@ -128,6 +132,22 @@ class ReplySlot:
         else:
             owner.fill(self, parts)
 
+    def store(self, parts: list[Part], clock_s: Callable[[], float], *, is_next: bool) -> None:
+        """Keep the reply until those before it are sent; `is_next`: nothing is before it. Nothing more is to be done
+        for it.
+        """
+        self.parts = parts
+        self.leave()
+        if self.counts is not None and not is_next:
+            self._ready_s = clock_s()
+
+    def release(self, clock_s: Callable[[], float]) -> list[Part] | None:
+        """Give up the reply, because those before it are sent; return None if there is none yet."""
+        parts, self.parts = self.parts, None
+        if self._ready_s and self.counts is not None:
+            self.counts.took_long(Phase.HELD, clock_s() - self._ready_s)
+        return parts
+
     def failed(self) -> None:
         if self._owner is not None:
             self._owner.close()
@@ -143,6 +163,12 @@ class ReplySlot:
         if isinstance(response, Forwarded):
             return [response.frame()]
         return self.route.reply(response, self.correlation_id)
+
+
+def counts_of(route: Route, context: Context) -> RouteCounts | None:
+    """Return what counts a client's requests by this route; followers' fetches are counted by themselves."""
+    counts = route.counts
+    return counts.followers or counts if counts is not None and context.is_follower else counts
 
 
 def emptied(slots: deque[ReplySlot]) -> list[Callable[[], object]]:

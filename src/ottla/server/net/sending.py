@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 from ottla.log.files.disk import Cold, StorageError
+from ottla.server.api.request_counts import Phase, RouteCounts
 from ottla.server.net.outbound import Outbound
 from ottla.server.ports.sockets import Socket
 from ottla.server.storage.cold_reads import ColdReads
@@ -31,6 +32,9 @@ class AnswerSending:
     ) -> None:
         self.outbound = outbound
         self.blocked = False
+        self.unsent: list[RouteCounts] = []  # the counts of answers in the queue, until all of it is sent
+        self._joined: list[tuple[RouteCounts, float]] = []  # of those that came while it was blocked, and when
+        self._blocked_s = 0.0  # when the flow was blocked
         self._sock = sock
         self._loop = loop
         self._cold = cold
@@ -49,15 +53,44 @@ class AnswerSending:
         try:
             drained = self.outbound.flush(self._sock, warmed)
         except Cold as cold:
-            self.blocked = True
+            self._block()
             self._watch(False)
             self._cold.warm(cold, self, self._warmed)
         except (OSError, StorageError) as error:
             self._lost(error)
         else:
-            if self.blocked or not drained:
-                self.blocked = not drained
-                self._watch(not drained)
+            if not drained:
+                self._block()
+                self._watch(True)
+            elif self.blocked:
+                self.blocked = False
+                self._watch(False)
+                self._note_slow()
+            if drained:
+                self.unsent.clear()
+
+    def join(self, counts: RouteCounts | None) -> None:
+        """Note the counts of an answer that had to wait and has joined the queue."""
+        if counts is None:
+            return
+        if self.blocked:
+            self._joined.append((counts, self._loop.time()))
+        else:
+            self.unsent.append(counts)
+
+    def _block(self) -> None:
+        if not self.blocked:
+            self.blocked = True
+            self._blocked_s = self._loop.time()
+
+    def _note_slow(self) -> None:
+        """Note how long the answers took that were sent while the flow was blocked."""
+        now_s = self._loop.time()
+        for counts in self.unsent:
+            counts.took_long(Phase.SENT, now_s - self._blocked_s)
+        for counts, joined_s in self._joined:
+            counts.took_long(Phase.SENT, now_s - joined_s)
+        self._joined.clear()
 
     def _watch(self, yes: bool) -> None:
         if yes and not self._watches:
@@ -83,6 +116,8 @@ class AnswerSending:
         self._closed = True
         self._watch(False)
         self.outbound.clear()
+        self.unsent.clear()
+        self._joined.clear()
         self._progress = self._lost = _ignore  # they refer to the connection, which refers to this
 
 

@@ -47,7 +47,7 @@ def _refuse(request: FetchRequest, error: ApiError) -> FetchResponse:
 )
 def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
     if context.connection.controller:
-        context.next_fetch_ends_wait = True
+        context.next_fetch_ends_wait = context.is_follower = True
         return context.member.quorum.ask(request)  # on a controller listener only the metadata journal can be read
     version = context.request_version
     by_id = version >= FIRST_VERSION_BY_ID
@@ -64,7 +64,7 @@ def fetch(request: FetchRequest, context: Context) -> Answer[FetchResponse]:
     if session is not None and session.is_privileged:
         # it is a follower's session
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
-    context.next_fetch_ends_wait = False
+    context.next_fetch_ends_wait = context.is_follower = False
     quota = context.quotas.fetching(context) if context.quotas.active else None
     decisions = context.decisions
     readable = None if decisions is None else partial(decisions.allows, AclOperation.READ, AclResourceType.TOPIC)
@@ -77,6 +77,7 @@ def _fetch_as_follower(
     request: FetchRequest, session: FetchSession | None, by_id: bool, replica: tuple[int, BrokerEpoch], context: Context
 ) -> Answer[FetchResponse]:
     """Answer a follower; `session` is that of an incremental fetch, None for a full one."""
+    context.is_follower = True
     fetches = context.fetches
     is_full = session is None
     if session is None:
