@@ -31,7 +31,8 @@ scrape_configs:
 | `/healthz` | 200 while the process lives and its event loop turns |
 | `/readyz` | 200 when listeners are open, the broker is unfenced and data directories work; else 503 with reasons |
 
-A Grafana dashboard and alerts for Prometheus come with it: [monitoring.md](monitoring.md).
+A Grafana dashboard and alerts for Prometheus come with it: [monitoring.md](monitoring.md). A node can also push its
+metrics to an [OpenTelemetry collector](monitoring.md#opentelemetry).
 
 **Names.** What Kafka has, too, has the name that the Prometheus JMX exporter gives it with its example rules
 (`kafka-2_0_0.yml`), in lower case and with the same labels, so that dashboards made for these show figures. Names of

@@ -22,7 +22,7 @@ OPEN = {
     "settings": (
         "configs",
         "endpoints foreign_classes listener_config listeners log_levels metrics_listener node_settings "
-        "security_refusals start_refusals",
+        "otel_place security_refusals start_refusals",
     ),
     "security": (
         "node_security",
@@ -34,6 +34,7 @@ OPEN = {
         "batch_looks cold_reads directories directory_choice formatting identity partitions recovery removal "
         "time_searches vacancy",
     ),
+    "otel": ("otel_export", ""),
     "peers": ("peers peer_requests", ""),
     "quorum": (
         "quorum_member",

@@ -8,7 +8,7 @@ from ottla.model.validators import Items
 
 client_metrics = Section(
     "Client metrics",
-    "Set per subscription: which clients push which metrics, and how often. On nodes with `ottla.metrics.listener`.",
+    "Set per subscription: which clients push which metrics, and how often. On nodes that tell metrics.",
 )
 
 METRICS = client_metrics.items("metrics", (), "Prefixes of the metrics that clients push; * means all.", valid=Items())

@@ -100,6 +100,12 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
             "nothing if the node starts; else correct the properties file"
         ),
     },
+    "server.otel.pushes": {
+        "%s cannot be pushed to %s: %s": (
+            "start the OpenTelemetry collector, or correct ottla.otel.endpoint, .headers or .ca.file; it is tried again"
+        ),
+        "%s of this node are not accepted in part: %r": "see the log of the OpenTelemetry collector",
+    },
     "server.peers.peer_requests": {
         "an answer of another node could not be given": DEFECT,
         "a request to another node could not be made": DEFECT,

@@ -310,6 +310,8 @@ class ComposedNode:
         jobs.every("failed logins", FAILED_LOGINS_MS, rooms.security.logins.tell_failures)
         if self.metrics is not None:
             jobs.every("metrics", METRICS_WINDOW_MS, self.metrics.turn)
+            if rooms.otel is not None:
+                jobs.every("push of metrics", rooms.otel.interval_ms, self.metrics.push)
         if rooms.telemetry is not None:
             jobs.every("telemetry of clients", TELEMETRY_TIDY_MS, rooms.telemetry.tidy)
         if rooms.audit_writer is not None:

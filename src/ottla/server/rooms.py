@@ -40,6 +40,7 @@ from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import inter_broker_listener
 from ottla.server.settings.listeners import advertised, listened
 from ottla.server.settings.metrics_listener import metrics_address
+from ottla.server.settings.otel_place import otel_place
 from ottla.server.storage.directories import DataDirectory
 from ottla.server.storage.storage import Storage
 from ottla.server.tenants.tenants import Tenants
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from ottla.server.coordinators.all_coordinators import AllCoordinators
     from ottla.server.dead_letters.dead_letters import DeadLetters
     from ottla.server.metrics.node_metrics import NodeMetrics
+    from ottla.server.otel.otel_export import OtelExport
     from ottla.server.telemetry.client_telemetry import ClientTelemetry
 
 # A module that is imported when it is first needed.
@@ -71,6 +73,7 @@ class Rooms:
         memory = RequestMemory.of(configs.broker)
         self.quotas = ClientQuotas(runtime, configs.broker)
         self.security = security
+        self.otel = self._otel()
         self.peers = Peers(f"node-{configs.node_id}", security=lambda: towards_brokers(configs.node))
         self.controllers = Peers(f"node-{configs.node_id}", security=lambda: towards_controllers(configs.node))
         self.member = QuorumMember(
@@ -193,9 +196,9 @@ class Rooms:
     def metrics(self, stalls: Stalls, is_open: Callable[[], bool]) -> NodeMetrics | None:
         """Return the metrics of the node, if they are on; `is_open` tells whether all listeners accept connections."""
         place = metrics_address(self.configs.broker)
-        if place is None:
+        if place is None and self.otel is None:
             return None
-        from ottla.server.metrics.node_metrics import NodeMetrics  # a node without an endpoint never needs it
+        from ottla.server.metrics.node_metrics import NodeMetrics  # a node that measures nothing never needs it
         from ottla.server.metrics.sources import MetricSources
 
         sources = MetricSources(
@@ -214,15 +217,26 @@ class Rooms:
             quotas=self.quotas,
             listeners=[address.name for address in listened(self.configs.broker)],
             telemetry=self.telemetry,
+            otel=self.otel,
             is_open=is_open,
             is_broker=self.replication is not None,
             is_controller="controller" in self.configs.broker[PROCESS_ROLES],
         )
         return NodeMetrics(place, sources)
 
+    def _otel(self) -> OtelExport | None:
+        """Return the way to the OpenTelemetry collector, if there is one."""
+        place = otel_place(self.configs.broker)
+        if place is None:
+            return None
+        from ottla.server.otel.otel_export import OtelExport  # few nodes have one
+
+        settings, node_id = self.configs.broker, self.configs.node_id
+        return OtelExport(self.runtime, settings, place, node_id, lambda: self.metadata.cluster_id)
+
     def _telemetry(self) -> ClientTelemetry | None:
         """Return what takes the metrics of clients, if this node tells metrics."""
-        if metrics_address(self.configs.broker) is None:
+        if metrics_address(self.configs.broker) is None and self.otel is None:
             return None
         from ottla.server.telemetry.client_telemetry import ClientTelemetry
 

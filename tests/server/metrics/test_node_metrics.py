@@ -138,7 +138,7 @@ def test_what_is_declared_is_told_and_the_other_way_round(broker: EmbeddedBroker
     told = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
     declared = {metric.name: metric for metric in metrics()}
     assert told.keys() <= declared.keys()
-    others = {name for name in declared if name.startswith(("ottla_group_", "ottla_share_group_"))}
+    others = {name for name in declared if name.startswith(("ottla_group_", "ottla_share_group_", "ottla_otel_"))}
     assert declared.keys() - told.keys() <= elsewhere | others
     assert all(declared[name].kind is MetricKind(kind) for name, kind in told.items())
 
@@ -218,7 +218,7 @@ def test_without_an_address_nothing_is_measured_or_imported(tmp_path: Path) -> N
         "    await node.stop()\n"
         "with asyncio.Runner(loop_factory=loop_factory()) as runner:\n"
         "    runner.run(main())\n"
-        "unneeded = ('ottla.server.metrics', 'ottla.server.telemetry', 'ottla.telemetry')\n"
+        "unneeded = ('ottla.server.metrics', 'ottla.server.otel', 'ottla.server.telemetry', 'ottla.telemetry')\n"
         "found = [name for name in sys.modules if name.startswith(unneeded) or '.catalogue' in name]\n"
         "assert not found, found\n"
     )

@@ -1,6 +1,8 @@
-"""What clients push about themselves (KIP-714): admins write subscriptions, clients choose what they push."""
+"""What clients push about themselves (KIP-714): admins write subscriptions, clients choose what they push. And what a
+node pushes to an OpenTelemetry collector, by OTLP over HTTP.
+"""
 
-from ottla.model.limits.units import MIB
+from ottla.model.limits.units import KIB, MIB
 
 # Client instances whose subscription a node knows, as with Kafka: some MB.
 TELEMETRY_INSTANCES_MAX = 16_384
@@ -36,3 +38,18 @@ TELEMETRY_BYTES_WAITING_MAX = 16 * MIB
 # of some partitions has a hundred series. So many take 20 MB.
 TELEMETRY_CLIENTS = 100
 TELEMETRY_SERIES_MAX = 500
+# How often metrics are pushed (default of ottla.otel.interval.ms), as with OpenTelemetry's libraries, and the shortest
+# interval: a collection of many topics takes some 100 ms of the event loop, in slices.
+OTEL_INTERVAL_MS = 60_000
+OTEL_INTERVAL_MS_MIN = 1_000
+# Data points in one request; the rest follows in further ones. They take some MB, and collectors accept 20 by default.
+OTEL_POINTS_PER_PUSH_MAX = 10_000
+# How long one request may take, connecting included. A thread of its own waits for it, and no request of a client.
+OTEL_PUSH_S = 10
+# What is read of an answer: it says how much of a push was not accepted, and why.
+OTEL_ANSWER_BYTES_MAX = 64 * KIB
+# After a failed push the next one waits: twice as long each time, up to this, whatever Retry-After says.
+OTEL_RETRY_MS = 1_000
+OTEL_RETRY_MS_MAX = 120_000
+# Characters of a reason in the log.
+OTEL_REASON_CHARS_MAX = 200

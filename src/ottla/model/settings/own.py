@@ -4,12 +4,14 @@ from ottla.model.limits import (
     METRICS_GROUPS,
     METRICS_TOPICS,
     OPEN_FILES_MAX,
+    OTEL_INTERVAL_MS,
+    OTEL_INTERVAL_MS_MIN,
     STALL_MS,
     TELEMETRY_CLIENTS,
     WORKER_THREADS_MAX,
 )
 from ottla.model.section import CLUSTER_WIDE, HIGH, Section
-from ottla.model.validators import Items, at_least, between
+from ottla.model.validators import Items, NonEmpty, at_least, between
 
 own = Section("Ottla's own", "What Kafka does not have.")
 
@@ -40,7 +42,8 @@ OTTLA_FSYNC_BEFORE_ACK = own.boolean(
 OTTLA_METRICS_LISTENER = own.optional_text(
     "ottla.metrics.listener",
     "Address for `/metrics`, `/healthz`, `/readyz`: HOST:PORT on loopback, or HTTPS://HOST:PORT anywhere, with the "
-    "node's TLS (`listener.name.metrics.ssl.…`, else `ssl.…`) and users; without it nothing is measured.",
+    "node's TLS (`listener.name.metrics.ssl.…`, else `ssl.…`) and users; without it and "
+    "ottla.otel.endpoint nothing is measured.",
 )
 OTTLA_METRICS_CLIENTS_MAX = own.int32(
     "ottla.metrics.clients.max",
@@ -82,6 +85,33 @@ OTTLA_METRICS_TOPICS_EXCLUDE = own.items(
 )
 OTTLA_OPEN_FILES_MAX = own.int32(
     "ottla.open.files.max", OPEN_FILES_MAX, "Files kept open over all partitions.", valid=at_least(64)
+)
+OTTLA_OTEL_ENDPOINT = own.optional_text(
+    "ottla.otel.endpoint",
+    "Where metrics are pushed to by OTLP over HTTP: http://HOST:4318 or https://HOST:4318, in front of `/v1/metrics`; "
+    "without it nothing is pushed.",
+)
+OTTLA_OTEL_HEADERS = own.password(
+    "ottla.otel.headers",
+    "Headers of each push, as in OTEL_EXPORTER_OTLP_HEADERS: `name=value`, with commas between them, values "
+    "percent-encoded.",
+)
+OTTLA_OTEL_CA_FILE = own.optional_text(
+    "ottla.otel.ca.file",
+    "PEM file of the authorities that may have signed the certificate of an https endpoint; without it those of the "
+    "operating system.",
+)
+OTTLA_OTEL_INTERVAL_MS = own.int32(
+    "ottla.otel.interval.ms",
+    OTEL_INTERVAL_MS,
+    "How often metrics are pushed.",
+    valid=at_least(OTEL_INTERVAL_MS_MIN),
+)
+OTTLA_OTEL_SERVICE_NAME = own.text(
+    "ottla.otel.service.name",
+    "ottla",
+    "What pushes call this cluster (`service.name`, the job in Prometheus); the alerts want it to begin with `ottla`.",
+    valid=NonEmpty(),
 )
 OTTLA_SPARK_GROUPS_ENABLE = own.boolean(
     "ottla.spark.groups.enable",

@@ -1,4 +1,5 @@
-"""NodeMetrics: the metrics of a node and the endpoint that tells them: /metrics, /healthz and /readyz.
+"""NodeMetrics: the metrics of a node, and how they are told: an endpoint with /metrics, /healthz and /readyz, or pushes
+to an OpenTelemetry collector.
 
 Metrics are pulled: a scrape reads the rooms, in slices (`loop/slices.py`), so that it holds up no request however many
 partitions there are. Only what cannot be read afterwards is counted as it happens: requests and their times
@@ -28,6 +29,7 @@ from ottla.server.metrics.lag.figures import group_names
 from ottla.server.metrics.lag.lags import GroupLags
 from ottla.server.metrics.lag.unread import UnreadRecords
 from ottla.server.metrics.loop_watch import LoopWatch
+from ottla.server.metrics.otel import OtelCollector
 from ottla.server.metrics.partitions import PartitionsCollector
 from ottla.server.metrics.process import tell_build, tell_process
 from ottla.server.metrics.quorum import QuorumCollector
@@ -40,6 +42,7 @@ from ottla.server.ports.process_usage import process_usage, thread_cpu
 from ottla.server.ports.sockets import Net
 from ottla.server.security.logins import TLS
 from ottla.server.settings.metrics_listener import METRICS, MetricsPlace
+from ottla.telemetry.export.points import Times, pushes_of
 
 _JSON = "application/json"
 
@@ -47,16 +50,19 @@ _JSON = "application/json"
 class NodeMetrics:
     """`requests` counts what the node's listeners serve; `health` tells whether it is ready."""
 
-    def __init__(self, place: MetricsPlace, of: MetricSources) -> None:
+    def __init__(self, place: MetricsPlace | None, of: MetricSources) -> None:
+        """`place` is where the endpoint listens; None: it is off."""
         runtime, settings, metadata = of.runtime, of.configs.broker, of.member.metadata
         self.requests = RequestCounts()
         self.health = Health(of.storage, metadata, of.is_open, is_broker=of.is_broker)
         self._place = place
         self._security = of.security
         self._configs = of.configs
+        self._otel = of.otel
         self._runtime = runtime
         self._metadata = metadata
         self._begun_s = runtime.clock_s()
+        self._begun_ms = runtime.now_ms()
         self._scrapes = 0
         self._scrape: asyncio.Future[Exposition] | None = None  # the one that is under way
         self._endpoint: HttpEndpoint | None = None
@@ -79,17 +85,25 @@ class NodeMetrics:
             self.lags.collect,
             ShareGroupsCollector(of.coordinators, groups).collect,
             self._loop_watch.collect,
+            OtelCollector(of.otel).collect,
             ClientsCollector(of.telemetry).collect,  # last: what clients push must not leave out what the node tells
         )
 
     @property
     def place(self) -> MetricsPlace | None:
         """Where the endpoint listens."""
-        return None if self._endpoint is None else MetricsPlace(*self._endpoint.address, self._place.has_tls)
+        if self._place is None or self._endpoint is None:
+            return None
+        return MetricsPlace(*self._endpoint.address, self._place.has_tls)
 
     def start(self, net: Net) -> None:
+        if self._place is not None:
+            self._endpoint = self._listen(self._place, net)
+        self._loop_watch.start()
+
+    def _listen(self, place: MetricsPlace, net: Net) -> HttpEndpoint:
         resources: dict[str, Resource] = {"/metrics": self._metrics, "/healthz": self._alive, "/readyz": self._ready}
-        tls = self._security.listener(METRICS).tls if self._place.has_tls else None
+        tls = self._security.listener(METRICS).tls if place.has_tls else None
         if tls is not None:
             from ottla.server.metrics.gate import MetricsGate
 
@@ -100,9 +114,7 @@ class NodeMetrics:
                 "/readyz": self._whether_ready,
                 "/readyz/reasons": gate.guarded(self._ready),
             }
-        sock = net.listen(self._place.host, self._place.port)
-        self._endpoint = HttpEndpoint(sock, self._runtime, resources, tls, self._login)
-        self._loop_watch.start()
+        return HttpEndpoint(net.listen(place.host, place.port), self._runtime, resources, tls, self._login)
 
     async def close(self) -> None:
         self._loop_watch.close()
@@ -140,6 +152,18 @@ class NodeMetrics:
         exposition.add(told.SCRAPES, self._scrapes)
         exposition.add(told.SAMPLES_LEFT_OUT, exposition.left_out)
         return exposition
+
+    async def push(self) -> None:
+        """Push the samples of now to the collector, if it did not fail too recently."""
+        otel = self._otel
+        assert otel is not None, "it is on"
+        if not otel.metrics.may_push:
+            return
+        exposition = await self.collect()
+        times = Times(self._begun_ms, self._runtime.now_ms())
+        for body in await self._runtime.slices.finish(pushes_of(exposition, otel.resource, times)):
+            if not await otel.metrics.push(body):
+                return
 
     def _login(self, host: str, principal: Principal | None, reason: str) -> None:
         """Note a client whose certificate names it, or that was refused in its handshake."""

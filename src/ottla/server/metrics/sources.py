@@ -11,6 +11,7 @@ from ottla.server.fetch.fetches import Fetches
 from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.stalls import Stalls
 from ottla.server.net.connection_limits import ConnectionLimits
+from ottla.server.otel.otel_export import OtelExport
 from ottla.server.peers.peer_requests import PeerRequests
 from ottla.server.quorum.quorum_member import QuorumMember
 from ottla.server.quotas.client_quotas import ClientQuotas
@@ -42,6 +43,7 @@ class MetricSources:
     quotas: ClientQuotas
     listeners: Sequence[str]
     telemetry: ClientTelemetry | None
+    otel: OtelExport | None
     is_open: Callable[[], bool]
     is_broker: bool
     is_controller: bool

@@ -19,6 +19,7 @@ from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import broker_endpoints, controller_names, inter_broker_listener
 from ottla.server.settings.listeners import ListenerAddress, advertised
 from ottla.server.settings.metrics_listener import metrics_problems
+from ottla.server.settings.otel_place import otel_problems
 from ottla.server.settings.security_refusals import security_problems
 
 
@@ -32,6 +33,7 @@ def check_start(configs: Configs, endpoints: Sequence[ListenerAddress]) -> None:
         *_listeners(settings, endpoints),
         *_quorum(settings, configs.node_id),
         *metrics_problems(settings, endpoints),
+        *otel_problems(settings),
     ]
     if problems:
         raise ApiError(ErrorCode.INVALID_CONFIG, "; ".join(problems))

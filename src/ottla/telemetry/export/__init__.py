@@ -1,0 +1,1 @@
+"""What a node pushes to an OpenTelemetry collector, encoded as OTLP: data points and spans."""
