@@ -44,7 +44,8 @@ node with any other address does not start. `HTTPS://HOST:PORT` serves any addre
 certificate (`listener.name.metrics.ssl.client.auth`), or a name and a password (HTTP basic authentication): of a SCRAM
 user of the cluster, or of PLAIN users in `listener.name.metrics.plain.sasl.jaas.config`. With an authorizer it needs
 Describe on the cluster. Delegation tokens and other mechanisms are not taken. Anybody may ask `/healthz` and whether
-`/readyz`; its reasons are at `/readyz/reasons`, for users. `ottla up --secure` leaves the endpoint off.
+`/readyz`; its reasons are at `/readyz/reasons`, for users. `ottla up --secure` has such an endpoint on loopback:
+`curl --cacert secure/ca.pem -u admin https://127.0.0.1:PORT/metrics`.
 
 ```yaml
   - job_name: ottla

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -108,25 +109,34 @@ def test_a_program_that_says_much_is_not_stopped_by_that(tmp_path: Path, monkeyp
 @pytest.mark.slow
 def test_the_demo_runs_and_checks_everything(spark_tools: None, tmp_path: Path) -> None:
     words = ["demo", "--once", "--data", str(tmp_path), "--listen", "127.0.0.1:0", "--registry", "127.0.0.1:0"]
-    done = subprocess.run(
+    process = subprocess.Popen(
         [sys.executable, "-m", "ottla", *words, "--orders", "2000"],
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=COMMAND_S,
-        env={**os.environ, "NO_COLOR": "1"},
-        check=False,
+        env={**os.environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"},
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    for claim in ("node", "registry", "topics", "sales", "revenue", "done"):
-        assert f"✓ {claim}" in done.stdout
-    assert "kill -9" in done.stdout and "Traceback" not in done.stderr
-    _, _, following = done.stdout.partition("Try next")
+    assert process.stdout is not None
+    begun = ""
+    for line in process.stdout:
+        begun += line
+        if "✓ metrics" in line:
+            with urllib.request.urlopen(line.split()[-1], timeout=60) as answer:
+                assert b"\nottla_build_info{" in answer.read(), "the node tells its metrics while the demo runs"
+            break
+    rest, errors = process.communicate(timeout=COMMAND_S)
+    told_all = begun + rest
+    assert process.returncode == 0, told_all + errors
+    for claim in ("node", "metrics", "registry", "topics", "sales", "revenue", "done"):
+        assert f"✓ {claim}" in told_all
+    assert "kill -9" in told_all and "Traceback" not in errors
+    _, _, following = told_all.partition("Try next")
     assert "ottla demo" in following and "ottla up" in following
     assert "127.0.0.1" not in following, "nobody serves there any more"
-    (checked,) = re.findall(r"✓ sales +([\d,]+) in the topic", done.stdout)
-    counted = re.findall(r"([\d,]+) sales,", done.stdout)
+    (checked,) = re.findall(r"✓ sales +([\d,]+) in the topic", told_all)
+    counted = re.findall(r"([\d,]+) sales,", told_all)
     assert counted[-1] == checked, "the progress and the check count the same"
-    told, total = re.findall(r"([\d,]+) of ([\d,]+) events", done.stdout)[-1]
+    told, total = re.findall(r"([\d,]+) of ([\d,]+) events", told_all)[-1]
     shop = Shop(seed=1, opened_ms=0, orders=2_000)
     assert total == f"{len(list(shop.events())) + 202:,}", "with 200 users, the closing order and its payment"
     assert int(told.replace(",", "")) <= int(total.replace(",", ""))

@@ -18,10 +18,14 @@ from ottla.cli.demo.feeding import PARTITIONS, Feed, prepare
 from ottla.cli.demo.programs import DemoProgram
 from ottla.cli.demo.shop import DAY_MS, ORDERS, SALES, Shop
 from ottla.cli.demo.view import DemoMoment, Lag, View
+from ottla.cli.nodes.local_cluster import metrics_on
 from ottla.cli.terminal.output import literal, out
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.options import wall_clock_ms
+from ottla.model.settings.own import OTTLA_METRICS_LISTENER
+from ottla.operations.addresses import metrics_url
 from ottla.operations.errors import CommandError
+from ottla.server.settings.metrics_listener import metrics_place
 from ottla.spark.pipelines.status import Board
 
 if TYPE_CHECKING:
@@ -88,10 +92,14 @@ class Demo:
 
     def _serve(self) -> tuple[str, str]:
         began_s = time.monotonic()
+        metrics = metrics_on()
         words = ["start", "--data", str(self._directory / "log"), "--listen", self._listen]
+        words += [word for name, value in metrics.items() for word in ("--set", f"{name}={value}")]
         bootstrap = self._start("node", words).ready().split()[0]
         node_ms = (time.monotonic() - began_s) * 1000
         step("node", f"serving at [bold cyan]{literal(bootstrap)}[/bold cyan] after {node_ms:.0f} ms")
+        place = metrics_place(metrics[OTTLA_METRICS_LISTENER.name])
+        step("metrics", f"at [bold cyan]{literal(metrics_url(*place))}[/bold cyan]")
         words = ["registry", "--listen", self._registry, "-b", bootstrap, "--replication-factor", "1"]
         url = self._start("registry", words).ready()
         step("registry", f"serving at [bold cyan]{literal(url)}[/bold cyan]")

@@ -183,14 +183,14 @@ def _place(text: str) -> tuple[str, int]:
 def _up(listen: str, data: Path, settings: list[str], where: str, beside: RegistryBeside | None) -> int:
     import asyncio
 
-    from ottla.cli.nodes.local_cluster import LAPTOP_SETTINGS, METRICS_ON
+    from ottla.cli.nodes.local_cluster import LAPTOP_SETTINGS, metrics_on
     from ottla.cli.nodes.start import StartOptions, UsageError, node_values, serve
     from ottla.cli.terminal.output import literal, out
 
     try:
         values = (
             LAPTOP_SETTINGS
-            | METRICS_ON
+            | metrics_on()
             | node_values(StartOptions(data=str(data), listen=listen, settings=tuple(settings)))
         )
     except UsageError as error:

@@ -63,8 +63,6 @@ _LISTEN = "--listen HOST:PORT takes an address of this machine; port 0 takes por
 _ELSEWHERE = "choose an empty directory with --data DIR, or move away what lies there"
 # Defaults of `ottla up`: a new group on a laptop does not wait three seconds for more members.
 LAPTOP_SETTINGS = {GROUP_INITIAL_REBALANCE_DELAY_MS.name: "0"}
-# `ottla up` tells metrics on a port that is free.
-METRICS_ON = {OTTLA_METRICS_LISTENER.name: f"{DEFAULT_HOST}:0"}
 _REPLICATED = {
     DEFAULT_REPLICATION_FACTOR.name: "3",
     MIN_INSYNC_REPLICAS.name: "2",
@@ -154,7 +152,9 @@ def define(
     other_ports = free_ports(inside, port + _CONTROLLER_PORT_OFFSET if port else 0, len(controller_ids), taken=ports)
     at = {node_id: f"{_url_host(host)}:{found}" for node_id, found in zip(broker_ids, ports, strict=True)}
     controllers_at = dict(zip(controller_ids, other_ports, strict=True))
-    metrics_at = _metrics_ports(node_ids, port, [*ports, *other_ports], secure=secure)
+    metrics_ports = free_ports(
+        DEFAULT_HOST, port + _METRICS_PORT_OFFSET if port else 0, len(node_ids), taken=[*ports, *other_ports]
+    )
     voters = controller_ids if controllers is not None else controller_ids[: _VOTERS if brokers >= _VOTERS else 1]
     shared_settings = dict(_pair(each) for each in settings)
     files = SecureFiles(directory) if secure else None
@@ -167,8 +167,8 @@ def define(
     _format(directory, node_ids, {node_id: (inside, controllers_at[node_id]) for node_id in voters}, users)
     found = {node_id: f"{_url_host(inside)}:{each}" for node_id, each in controllers_at.items()}
     shared = _shared(brokers, found.values()) | (files.settings(CONTROLLER_LISTENER) if files else {}) | shared_settings
-    for node_id in node_ids:
-        own = metrics_at.get(node_id, {}) | shared
+    for node_id, metrics_port in zip(node_ids, metrics_ports, strict=True):
+        own = _metrics_at(metrics_port, secure=secure) | shared
         _write(directory, node_id, at.get(node_id), found.get(node_id), own, files)
     return found_nodes(directory)
 
@@ -245,7 +245,7 @@ def define_broker(
     shared = {name: value for name, value in others[0].values.items() if name not in [each.name for each in own]}
     if OTTLA_METRICS_LISTENER.name in others[0].values:
         (metrics_port,) = free_ports(DEFAULT_HOST, 0, 1, taken=[port])
-        shared[OTTLA_METRICS_LISTENER.name] = host_port(DEFAULT_HOST, metrics_port)
+        shared |= _metrics_at(metrics_port, secure=others[0].is_secure)
     if rack is not None:
         shared[BROKER_RACK.name] = rack
     files = SecureFiles(directory) if others[0].is_secure else None
@@ -256,20 +256,16 @@ def define_broker(
     return next(each for each in found_nodes(directory) if each.node_id == node_id)
 
 
-def _metrics_ports(
-    node_ids: Sequence[int], port: int, taken: Sequence[int], *, secure: bool
-) -> dict[int, dict[str, str]]:
-    """The setting of each node for the address of its metrics; a secure cluster tells them only if it is asked to,
-    because the endpoint has no users.
-    """
-    if secure:
-        return {}
-    first = port + _METRICS_PORT_OFFSET if port else 0
-    ports = free_ports(DEFAULT_HOST, first, len(node_ids), taken=taken)
-    return {
-        node_id: {OTTLA_METRICS_LISTENER.name: host_port(DEFAULT_HOST, found)}
-        for node_id, found in zip(node_ids, ports, strict=True)
-    }
+def metrics_on() -> dict[str, str]:
+    """The setting of a lone node that tells its metrics on a port that is free; clients read the port from it."""
+    (port,) = free_ports(DEFAULT_HOST, 0, 1)
+    return _metrics_at(port)
+
+
+def _metrics_at(port: int, *, secure: bool = False) -> dict[str, str]:
+    """The setting for the address of a node's metrics; those of a secure cluster are for its users, over TLS."""
+    scheme = "HTTPS://" if secure else ""
+    return {OTTLA_METRICS_LISTENER.name: scheme + host_port(DEFAULT_HOST, port)}
 
 
 def is_fixed(nodes: Iterable[LocalNode]) -> bool:
