@@ -151,20 +151,10 @@ def parse_duration_ms(text: str, option: str) -> int:
 
 
 def parse_timestamp_ms(text: str, option: str) -> int:
-    """Parse milliseconds since 1970, or an ISO date or time (local time unless it names a zone).
-
-    Times before 1970 are refused, because negative times in Kafka's requests stand for the first and the last offset.
-    """
-    from datetime import datetime
+    """Parse milliseconds since 1970, or an ISO date or time (local time unless it names a zone)."""
+    from ottla.operations.formats import parse_time_ms
 
     try:
-        digits = text.removeprefix("-")
-        time_ms = int(text) if digits.isdecimal() else round(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(
-            f"{text!r} is neither milliseconds since 1970 nor a time like 2026-01-31T12:00:00", param_hint=option
-        ) from None
-    if not 0 <= time_ms <= INT64_MAX:
-        wrong = "is before 1970" if time_ms < 0 else f"is later than {INT64_MAX} ms, the last time there is"
-        raise typer.BadParameter(f"{text} {wrong}", param_hint=option)
-    return time_ms
+        return parse_time_ms(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None

@@ -14,7 +14,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -27,6 +27,7 @@ from ottla.console.failures import failed_notice, failed_page, failure_of
 from ottla.console.html import markup_of, path_to
 from ottla.console.layout import document, encoded
 from ottla.console.options import ConsoleOptions
+from ottla.console.parts.words import visible
 from ottla.console.refusals import RefusedRequest, SignInFirst
 from ottla.console.routing import ROUTES, PageRoute
 from ottla.console.security.gate import (
@@ -69,7 +70,8 @@ class ConsoleApp:
 
     async def _response(self, request: Request) -> Response:
         theme = request.cookies.get(THEME_COOKIE, "")
-        call = PageCall(request.url.path, self._options, self._sessions, theme=theme if theme in _THEMES else "")
+        path = _raw_path(request)
+        call = PageCall(path, self._options, self._sessions, theme=theme if theme in _THEMES else "")
         try:
             check_host(request, self._options)
             route, call = await self._routed(request, call)
@@ -85,9 +87,8 @@ class ConsoleApp:
         return self._written(answer, call)
 
     async def _routed(self, request: Request, call: PageCall) -> tuple[PageRoute, PageCall]:
-        raw = request.scope.get("raw_path") or request.url.path.encode()
         method = "GET" if request.method == "HEAD" else request.method
-        found = ROUTES.find(method, raw.partition(b"?")[0].decode("ascii", "replace"))
+        found = ROUTES.find(method, call.path)
         session = self._sessions.find(request.cookies.get(COOKIE))
         call = replace(call, session=session)
         if found is None:
@@ -134,7 +135,7 @@ class ConsoleApp:
                 return await route.handler(call)
         who = "" if call.session is None else call.session.access.user
         where = "?" if request.client is None else request.client.host
-        what = path_to(*(part for part in call.path.split("/") if part))
+        what = visible(call.path)
         try:
             async with asyncio.timeout(limits.CONSOLE_PAGE_S):
                 answer = await route.handler(call)
@@ -147,7 +148,7 @@ class ConsoleApp:
     def _sign_in(self, request: Request) -> Answer:
         if "x-fragment" in request.headers:
             return Fragment("", status=401)
-        wanted = request.url.path if request.method == "GET" else "/"
+        wanted = _raw_path(request) if request.method == "GET" else "/"
         return Redirect(path_to("sign-in", to=None if wanted == "/" else wanted))
 
     def _written(self, answer: Answer, call: PageCall) -> Response:
@@ -214,6 +215,12 @@ async def _lines(parts: AsyncGenerator[StreamPart, None], call: PageCall) -> Asy
 def _line(part: StreamPart) -> bytes:
     content = {"into": part.into, "html": part.content, "append": part.append}
     return json.dumps(content).encode() + b"\n"
+
+
+def _raw_path(request: Request) -> str:
+    """The path as it was sent: names in it may have slashes, percent-encoded."""
+    raw: bytes = request.scope.get("raw_path") or quote(request.url.path).encode()
+    return "/" + raw.partition(b"?")[0].decode("ascii", "replace").strip("/")
 
 
 def _pairs(text: bytes) -> dict[str, list[str]]:

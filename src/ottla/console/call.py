@@ -16,8 +16,8 @@ from ottla.console.security.sessions import ConsoleSession, Sessions
 
 @dataclass(frozen=True, slots=True)
 class PageCall:
-    """`params` are the named segments of the path, `query` and `form` the first value of each field; `lists` has all
-    values of the form's fields.
+    """`path` is as it was sent, percent-encoded. `params` are its named segments, `query` and `form` the first value of
+    each field; `lists` has all values of the form's fields.
     """
 
     path: str
@@ -73,5 +73,4 @@ class PageCall:
 
     def here(self, **query: str | int | None) -> str:
         """The address of this page with other words in its query; those that are None are left out."""
-        segments = [segment for segment in self.path.strip("/").split("/") if segment]
-        return path_to(*segments, **{**self.query, **query})
+        return "/" + self.path.strip("/") + path_to(**{**self.query, **query}).removeprefix("/")

@@ -8,7 +8,7 @@ from ottla.console.answers import Page
 from ottla.console.call import PageCall
 from ottla.console.html import Content, Markup, tag
 from ottla.console.parts.forms import any_form
-from ottla.console.parts.words import notice, told
+from ottla.console.parts.words import notice, told, visible
 from ottla.console.static_files import address_of
 
 
@@ -43,7 +43,7 @@ def document(page: Page, call: PageCall) -> bytes:
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"{page.title} · Ottla"),
+        tag("title", f"{visible(page.title)} · Ottla"),
         tag("link", rel="stylesheet", href=address_of("console.css")),
         tag("link", rel="icon", href=address_of("icon.svg"), type="image/svg+xml"),
         tag("script", src=address_of("console.js"), defer=True),

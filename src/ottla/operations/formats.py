@@ -2,7 +2,7 @@
 
 import re
 
-from ottla.model.limits import INT32_MAX
+from ottla.model.limits import INT32_MAX, INT64_MAX
 from ottla.operations.errors import WrongUsage
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?(?:/s)?", re.IGNORECASE)
@@ -31,6 +31,24 @@ def time_text(timestamp_ms: int) -> str:
         return datetime.fromtimestamp(timestamp_ms / 1000).isoformat(sep=" ", timespec="milliseconds")
     except (OverflowError, ValueError, OSError):
         return f"{timestamp_ms} ms"
+
+
+def parse_time_ms(text: str) -> int:
+    """Read milliseconds since 1970, or an ISO date or time (local time unless it names a zone). Raises ValueError.
+
+    Times before 1970 are refused, because negative times in Kafka's requests stand for the first and the last offset.
+    """
+    from datetime import datetime
+
+    try:
+        digits = text.removeprefix("-")
+        time_ms = int(text) if digits.isdecimal() else round(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is neither milliseconds since 1970 nor a time like 2026-01-31T12:00:00") from None
+    if not 0 <= time_ms <= INT64_MAX:
+        wrong = "is before 1970" if time_ms < 0 else f"is later than {INT64_MAX} ms, the last time there is"
+        raise ValueError(f"{text} {wrong}")
+    return time_ms
 
 
 def parse_rate(text: str) -> int:

@@ -65,13 +65,7 @@ async def new_offsets(
     """The new offsets for the chosen topics, or for all that the group has committed offsets for; never before the
     first or after the last offset of a partition.
     """
-    committed: dict[TopicPartition, int] = {}
-    if share:
-        for each in await admin.shares.places(group):
-            if each.start is not None:
-                committed[each.partition] = each.start
-    else:
-        committed.update((at, place.offset) for at, place in (await admin.groups.offsets(group)).items())
+    committed = await offsets_of(admin, group, share=share)
     partitions = await chosen_partitions(admin, topics) if topics else sorted(committed)
     from ottla.client.metadata import NoPartition
 
@@ -80,6 +74,20 @@ async def new_offsets(
         for at in partitions:
             if at.topic == name and topic.partition(at.partition) is None:
                 raise NoPartition(name, topic.partition_count, at.partition)
+    return await moves_to(admin, partitions, committed, target)
+
+
+async def offsets_of(admin: Admin, group: str, *, share: bool) -> dict[TopicPartition, int]:
+    """The offsets that a group has committed; of a share group, where each partition starts."""
+    if share:
+        return {each.partition: each.start for each in await admin.shares.places(group) if each.start is not None}
+    return {at: place.offset for at, place in (await admin.groups.offsets(group)).items()}
+
+
+async def moves_to(
+    admin: Admin, partitions: list[TopicPartition], committed: Mapping[TopicPartition, int], target: Target
+) -> list[OffsetMove]:
+    """The new offsets of partitions that exist."""
     from ottla.client.consumer.offsets import EARLIEST, LATEST
 
     first = await _offsets(admin, partitions, EARLIEST)

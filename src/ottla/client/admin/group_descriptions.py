@@ -5,10 +5,10 @@ from typing import NamedTuple, TypeAlias
 
 from ottla.client.coordinator import Coordinator
 from ottla.client.errors import check
-from ottla.client.membership.blobs import read_assignment
+from ottla.client.membership.blobs import read_assignment, read_member
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
-from ottla.wire.messages.groups import consumer_group_describe
+from ottla.wire.messages.groups import consumer_group_describe, streams_group_describe
 from ottla.wire.messages.groups.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -26,8 +26,19 @@ _Response: TypeAlias = (
 _CONSUMER_PROTOCOL = "consumer"
 
 
+class MemberTask(NamedTuple):
+    """A task of a streams group that a member has; `role` is active, standby or warmup."""
+
+    role: str
+    subtopology: str
+    partition: int
+
+
 class GroupMember(NamedTuple):
-    """One member of a group; `partitions` is its current assignment (empty for streams groups, which assign tasks)."""
+    """One member of a group; `partitions` is its current assignment (empty for streams groups, which assign tasks).
+
+    `target` is the assignment that it is to get; None if the protocol has none.
+    """
 
     member_id: str
     instance_id: str | None
@@ -35,10 +46,17 @@ class GroupMember(NamedTuple):
     host: str
     epoch: int | None
     partitions: tuple[TopicPartition, ...]
+    rack: str | None = None
+    subscribed: tuple[str, ...] = ()
+    regex: str | None = None
+    target: tuple[TopicPartition, ...] | None = None
+    tasks: tuple[MemberTask, ...] = ()
 
 
 class GroupDescription(NamedTuple):
-    """A group with its members; `epoch` is the group's epoch or generation, if the protocol has one."""
+    """A group with its members; `epoch` is the group's epoch or generation, if the protocol has one. `subtopologies`
+    are those of a streams group, each with the topics that it reads.
+    """
 
     group_id: str
     kind: str
@@ -46,6 +64,7 @@ class GroupDescription(NamedTuple):
     epoch: int | None
     assignor: str
     members: tuple[GroupMember, ...]
+    subtopologies: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 async def describe(coordinator: Coordinator, group_id: str, kind: str) -> GroupDescription:
@@ -75,6 +94,7 @@ async def _classic(coordinator: Coordinator, group_id: str) -> GroupDescription:
             each.client_host,
             None,
             tuple(sorted(_assigned(each.member_assignment))) if consumers else (),
+            subscribed=_subscribed(each.member_metadata) if consumers else (),
         )
         for each in group.members
     )
@@ -90,6 +110,15 @@ def _assigned(blob: bytes) -> Iterable[TopicPartition]:
         if error.code != ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
             raise
         return ()  # a custom assignor, whose format is unknown
+
+
+def _subscribed(blob: bytes) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(read_member("", blob, None).topics)) if blob else ()
+    except ApiError as error:
+        if error.code != ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+            raise
+        return ()
 
 
 async def _consumer(coordinator: Coordinator, group_id: str) -> GroupDescription:
@@ -115,6 +144,10 @@ def _of_partitions(group: _ConsumerGroup | _ShareGroup, kind: str) -> GroupDescr
             each.client_host,
             each.member_epoch,
             _partitions(each.assignment.topic_partitions),
+            each.rack_id,
+            tuple(sorted(each.subscribed_topic_names or ())),
+            getattr(each, "subscribed_topic_regex", None),
+            _target(each),
         )
         for each in group.members
     )
@@ -126,10 +159,44 @@ async def _streams(coordinator: Coordinator, group_id: str) -> GroupDescription:
     (group,) = (await coordinator.call(request, error_of=_first_error)).groups
     check(group.error_code, group.error_message)
     members = tuple(
-        GroupMember(each.member_id, each.instance_id, each.client_id, each.client_host, each.member_epoch, ())
+        GroupMember(
+            each.member_id,
+            each.instance_id,
+            each.client_id,
+            each.client_host,
+            each.member_epoch,
+            (),
+            each.rack_id,
+            tasks=tuple(_tasks(each.assignment)),
+        )
         for each in group.members
     )
-    return GroupDescription(group_id, "streams", group.group_state, group.group_epoch, "", members)
+    parts = group.topology.subtopologies if group.topology is not None else None
+    read = tuple(
+        (
+            each.subtopology_id,
+            tuple(sorted({*each.source_topics, *(one.name for one in each.repartition_source_topics)})),
+        )
+        for each in parts or ()
+    )
+    return GroupDescription(group_id, "streams", group.group_state, group.group_epoch, "", members, read)
+
+
+def _tasks(assignment: streams_group_describe.Assignment) -> Iterable[MemberTask]:
+    roles = (
+        ("active", assignment.active_tasks),
+        ("standby", assignment.standby_tasks),
+        ("warmup", assignment.warmup_tasks),
+    )
+    for role, tasks in roles:
+        for each in tasks:
+            yield from (MemberTask(role, each.subtopology_id, partition) for partition in sorted(each.partitions))
+
+
+def _target(member: _ConsumerGroup.Member | _ShareGroup.Member) -> tuple[TopicPartition, ...] | None:
+    if isinstance(member, _ConsumerGroup.Member):
+        return _partitions(member.target_assignment.topic_partitions)
+    return None
 
 
 def _partitions(

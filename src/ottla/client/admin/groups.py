@@ -18,7 +18,6 @@ from ottla.client.consumer.group_offsets import GroupOffsets, OffsetAndMetadata,
 from ottla.client.consumer.offsets import PartitionBounds, bounds_each
 from ottla.client.coordinator import Coordinator, CoordinatorKind, call_once
 from ottla.client.errors import check
-from ottla.client.metadata import TopicInfo
 from ottla.client.outcomes import Outcomes
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
@@ -95,9 +94,13 @@ class GroupAdmin:
             if group_id not in kinds:
                 listed.all()  # raises if a broker is away: it may coordinate this group
                 raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
-            return await describe(self._coordinator(group_id), group_id, kinds[group_id])
+            return await self.describe_as(group_id, kinds[group_id])
 
         return await one_by_one(group_ids, ask)
+
+    async def describe_as(self, group_id: str, kind: str) -> GroupDescription:
+        """Describe a group whose kind is known already, from a list of groups."""
+        return await describe(self._coordinator(group_id), group_id, kind)
 
     async def events(self, group_id: str) -> GroupPast:
         """Return what the group's coordinator remembers of the group: members that came and went, rebalances, and why.
@@ -193,7 +196,7 @@ class GroupAdmin:
         stored = await GroupOffsets(self._cluster, self._coordinator(group_id), group_id).fetch_all_each()
         committed = stored.found
         wanted = sorted({*committed, *partitions} - stored.failed.keys())
-        known = {topic.name: topic.partition_count for topic in await self._topics()}
+        known = await self._partition_counts({each.topic for each in wanted})
         there = [each for each in wanted if each.partition < known.get(each.topic, 0)]  # partitions that still exist
         bounds = await bounds_each(self._cluster, there)
         lags: dict[TopicPartition, PartitionLag] = {}
@@ -216,10 +219,12 @@ class GroupAdmin:
         failed = stored.failed | bounds.failed | times.failed
         return Outcomes({at: lag for at, lag in lags.items() if at not in failed}, failed)
 
-    async def _topics(self) -> list[TopicInfo]:
-        answer, _ = await self._cluster.refresh(None)
-        found = (self._cluster.metadata.topics.get(each.name or "") for each in answer.topics)
-        return [each for each in found if each is not None]
+    async def _partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+        """Return the number of partitions of those topics that exist."""
+        names = sorted(topics)
+        _, failed = await self._cluster.refresh(names)
+        found = {name: self._cluster.metadata.topics.get(name) for name in names if name not in failed}
+        return {name: topic.partition_count for name, topic in found.items() if topic is not None}
 
     def _coordinator(self, group_id: str) -> Coordinator:
         return Coordinator(self._cluster, group_id, CoordinatorKind.GROUP, shared=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ottla.console.call import PageCall
 from ottla.console.html import Content, Markup, tag
+from ottla.console.parts.words import visible
 from ottla.model import limits
 
 if TYPE_CHECKING:
@@ -40,6 +41,37 @@ def plain_table(columns: Sequence[Column[R]], rows: Iterable[R], *, empty: Conte
     return _table([tag("th", each.title, scope="col", class_=_class(each)) for each in columns], columns, rows, empty)
 
 
+@dataclass(frozen=True, slots=True)
+class TableCut(Generic[R]):
+    """The rows of one page of a table: those that the filter finds, sorted, and cut."""
+
+    shown: Sequence[R]
+    found: int
+    total: int
+    page: int
+    pages: int
+    order: str
+
+
+def cut(
+    call: PageCall,
+    columns: Sequence[Column[R]],
+    rows: Sequence[R],
+    *,
+    text: Callable[[R], str],
+    sort: str | None = None,
+) -> TableCut[R]:
+    """Return the rows that a page will show, before their cells are made: what is dear is asked for these only."""
+    wanted = call.query.get("q", "").strip().lower()
+    found = [row for row in rows if wanted in text(row).lower()] if wanted else list(rows)
+    order = call.query.get("sort") or sort or ""
+    _sort(columns, found, order)
+    per_page = limits.CONSOLE_ROWS
+    pages = max(1, -(-len(found) // per_page))
+    page = min(max(_number(call.query.get("page")), 1), pages)
+    return TableCut(found[(page - 1) * per_page : page * per_page], len(found), len(rows), page, pages, order)
+
+
 def listing(
     call: PageCall,
     columns: Sequence[Column[R]],
@@ -53,20 +85,27 @@ def listing(
     """The rows of one page, with a filter, links that sort, and links to other pages. `text` is what the filter looks
     at, `sort` the order unless the query says another.
     """
-    wanted = call.query.get("q", "").strip().lower()
-    found = [row for row in rows if wanted in text(row).lower()] if wanted else list(rows)
-    order = call.query.get("sort") or sort or ""
-    _sort(columns, found, order)
-    per_page = limits.CONSOLE_ROWS
-    pages = max(1, -(-len(found) // per_page))
-    page = min(max(_number(call.query.get("page")), 1), pages)
-    shown = found[(page - 1) * per_page : page * per_page]
-    heads = [_head(call, each, order) for each in columns]
+    return listed(call, columns, cut(call, columns, rows, text=text, sort=sort), empty=empty, noun=noun)
+
+
+def listed(
+    call: PageCall,
+    columns: Sequence[Column[R]],
+    page: TableCut[R],
+    *,
+    empty: Content = "nothing yet",
+    noun: str = "row",
+) -> Markup:
+    """The rows of a cut, as `listing` shows them."""
+    wanted = call.query.get("q", "").strip()
+    counted = f"{page.found:,} of {page.total:,} {noun}s" if wanted else _counted(page.total, noun)
+    heads = [_head(call, each, page.order) for each in columns]
+    nothing = [f"no {noun} has ", tag("bdi", visible(wanted)), " in it"] if wanted else empty
     return tag(
         "div",
-        _filter(call, f"{len(found)} of {len(rows)} {noun}s" if wanted else _counted(len(rows), noun)),
-        _table(heads, columns, shown, empty if not wanted else f"no {noun} has {wanted!r} in it"),
-        _pager(call, page, pages),
+        _filter(call, counted),
+        _table(heads, columns, page.shown, nothing),
+        _pager(call, page.page, page.pages),
         class_="listing",
     )
 

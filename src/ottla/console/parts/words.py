@@ -16,9 +16,10 @@ _KEPT = frozenset("\n\t")
 
 
 def notice(sentence: Content, mood: Mood = "plain", hint: Content = None) -> Markup:
-    """A sentence in a box, with a hint what to do."""
-    said = tag("p", sentence)
-    return tag("div", said, tag("p", hint, class_="hint") if hint else None, class_=f"notice {mood}", role="status")
+    """A sentence in a box, with a hint what to do. Both may have names of users in them."""
+    said = tag("p", _seen(sentence))
+    below = tag("p", _seen(hint), class_="hint") if hint else None
+    return tag("div", said, below, class_=f"notice {mood}", role="status")
 
 
 def badge(text: Content, mood: Mood = "plain") -> Markup:
@@ -85,6 +86,10 @@ def visible(text: str) -> str:
     return "".join(
         each if each in _KEPT or unicodedata.category(each) not in _UNSEEN else _escaped(each) for each in text
     )
+
+
+def _seen(content: Content) -> Content:
+    return told(content) if isinstance(content, str) and not isinstance(content, Markup) else content
 
 
 def _escaped(character: str) -> str:

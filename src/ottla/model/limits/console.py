@@ -25,3 +25,17 @@ CONSOLE_ROWS_MAX = 500
 # Characters of a key, value or header in a table, and bytes of one on a page of its own.
 CONSOLE_CELL_CHARS = 200
 CONSOLE_VALUE_BYTES_MAX = 256 * KIB
+# The lag of how many groups is followed at a time for one user, how often, how many points of it are kept, for how long
+# after somebody has looked, and how many topics of a group have a line of their own.
+CONSOLE_LAG_GROUPS_MAX = 16
+CONSOLE_LAG_EVERY_S = 2
+CONSOLE_LAG_POINTS = 900
+CONSOLE_LAG_IDLE_S = 120
+CONSOLE_LAG_TOPICS_MAX = 7
+# How long a group may be watched for an explanation; by default, and at most.
+CONSOLE_EXPLAIN_S = 5
+CONSOLE_EXPLAIN_S_MAX = 60
+# Members and partitions of a topic up to which an assignment is drawn partition by partition, and topics on the page.
+CONSOLE_MATRIX_MEMBERS_MAX = 40
+CONSOLE_MATRIX_PARTITIONS_MAX = 64
+CONSOLE_MATRIX_TOPICS_MAX = 30

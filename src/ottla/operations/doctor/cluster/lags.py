@@ -15,18 +15,27 @@ from ottla.operations.doctor.cluster.cluster_seen import GroupLag
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin.groups import GroupListing
+    from ottla.client.consumer.group_offsets import OffsetAndMetadata
 
 GROUPS_MAX = 1000  # of more, the first by name are looked at
 _TIMED_MAX = 200  # the ages of unread records are read from the log: only of the longest lags
-_WITH_OFFSETS = ("classic", "consumer", "streams")
+WITH_OFFSETS = ("classic", "consumer", "streams")
 
 
 async def read_lags(
     admin: Admin, groups: Iterable[GroupListing], bounds: Mapping[TopicPartition, PartitionBounds]
 ) -> list[GroupLag]:
     """The lag of each group in the partitions where it has committed something."""
-    names = [each.group_id for each in groups if each.kind.lower() in _WITH_OFFSETS][:GROUPS_MAX]
-    offsets = (await one_by_one(names, admin.groups.offsets)).found
+    names = [each.group_id for each in groups if each.kind.lower() in WITH_OFFSETS][:GROUPS_MAX]
+    return await lags_at(admin, (await one_by_one(names, admin.groups.offsets)).found, bounds)
+
+
+async def lags_at(
+    admin: Admin,
+    offsets: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]],
+    bounds: Mapping[TopicPartition, PartitionBounds],
+) -> list[GroupLag]:
+    """The lag of each group, whose committed offsets are known, in the partitions with bounds."""
     lags = [
         GroupLag(group, at, place.offset, max(bounds[at].end - place.offset, 0))
         for group, places in offsets.items()
