@@ -35,8 +35,10 @@ A Grafana dashboard and alerts for Prometheus come with it: [monitoring.md](moni
 metrics to an [OpenTelemetry collector](monitoring.md#opentelemetry).
 
 **Names.** What Kafka has, too, has the name that the Prometheus JMX exporter gives it with its example rules
-(`kafka-2_0_0.yml`), in lower case and with the same labels, so that dashboards made for these show figures. Names of
-our own begin with `ottla_`.
+(`kafka-2_0_0.yml`), or as common rules do (Strimzi's), in lower case and with the same labels, so that dashboards made
+for these show figures: `tests/compat/metrics/public_queries.py` lists what they ask, and what has no meaning here (the
+JVM, ZooKeeper, the queue before handlers). What Kafka tells of each partition is added up by topic. Names of our own
+begin with `ottla_`.
 
 **Who may read.** HOST:PORT is for this machine: without encryption and users the endpoint serves loopback only, and a
 node with any other address does not start. `HTTPS://HOST:PORT` serves any address, with the node's TLS

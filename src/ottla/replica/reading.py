@@ -48,11 +48,13 @@ class PartitionFetch(NamedTuple):
 class Readable:
     __slots__ = (
         "epoch_start",
+        "fetch_requests",
         "high_watermark",
         "index",
         "is_leader",
         "leader_epoch",
         "log",
+        "produce_requests",
         "received_bytes",
         "received_records",
         "sent_bytes",
@@ -69,6 +71,8 @@ class Readable:
         self.high_watermark = log.log_start_offset
         self.received_bytes = 0  # bytes of records from producers since the partition was opened
         self.received_records = 0  # the number of these records
+        self.produce_requests = 0  # those whose records were appended
+        self.fetch_requests = 0  # those of consumers that read records
         self.sent_bytes = 0  # bytes sent to consumers since the partition was opened
 
     def require_leader(self) -> None:

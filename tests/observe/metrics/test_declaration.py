@@ -39,16 +39,21 @@ def test_names_are_unique() -> None:
 def test_kafkas_metrics_have_the_names_that_the_jmx_exporter_gives_them(metric: Metric) -> None:
     """Its example rules for Kafka make `kafka_<domain>_<type>_<name>` of an MBean, in lower case; a rate becomes a
     counter. Rules that are as common (Strimzi's) call a share of idle time `…_percent`."""
-    found = re.fullmatch(r"kafka\.([a-z.]+):type=(\w+),name=(\w+)((?:,\w+=\*)*)", metric.mbean)
+    if (attribute := re.fullmatch(r"kafka\.server:type=([\w-]+)((?:,\w+=\*)*) \(([\w-]+)\)", metric.mbean)) is not None:
+        type_, keys, name = attribute.groups()
+        told = {"socket-server-metrics": "socket_server_metrics"}.get(type_, type_.replace("-", ""))
+        assert metric.name == f"kafka_server_{told}_{name.replace('-', '_')}"
+        return
+    found = re.fullmatch(r"kafka\.([a-z.]+):type=(\w+),name=([\w-]+)((?:,\w+=(?:\*|Replica))*)", metric.mbean)
     assert found is not None, metric.mbean
     domain, type_, name, keys = found.groups()
     if metric.kind is MetricKind.COUNTER:
         name = f"{name.removesuffix('PerSec')}_total"
     elif name.endswith("Percent"):
         name = f"{name.removesuffix('Percent')}_percent"
-    assert metric.name == f"kafka_{domain.replace('.', '_')}_{type_}_{name}".lower()
+    assert metric.name == f"kafka_{domain.replace('.', '_')}_{type_}_{name.replace('-', '_')}".lower()
     # The partition of a log is not told: logs are added up by topic.
-    assert [each for each in re.findall(r",(\w+)=", keys) if each != "partition"] == list(metric.labels)
+    assert [each for each in re.findall(r",(\w+)=\*", keys) if each != "partition"] == list(metric.labels)
 
 
 @pytest.mark.parametrize("metric", ALL, ids=lambda metric: metric.name)

@@ -53,6 +53,10 @@ def test_a_broker_that_leaves_and_comes_back(tmp_path: Path) -> None:
             assert await total(left, f"{MANAGER}atminisrpartitioncount") == 6
             assert await total(left, f"{MANAGER}underminisrpartitioncount") == 0
             assert await total(left, f"{MANAGER}isrshrinks_total") == 6
+            by_topic = "kafka_cluster_partition_"
+            for kind, expected in (("atminisr", 6), ("underminisr", 0), ("underreplicated", 6), ("replicascount", 18)):
+                assert sum([(await scrape(node))(f"{by_topic}{kind}", topic="t") for node in left]) == expected, kind
+            assert {(await scrape(node))("kafka_server_replicafetchermanager_maxlag") for node in left} == {0}
             for node in left:
                 found = await scrape(node)
                 assert found("ottla_partition_leader_changes_total") >= led

@@ -260,6 +260,7 @@ class ConsumerReads(FetchReads):
             news.append((asked, data))
             if data.records:
                 assert partition is not None, "its records come from there"
+                partition.fetch_requests += 1
                 partition.sent_bytes += len(data.records)
                 if session is not None:
                     session.served(asked)

@@ -37,6 +37,8 @@ class ConnectionsCollector:
         for listener in self._listeners:
             for state in (_OPEN, _AUTHENTICATING, _HANDSHAKING):
                 exposition.add(told.CONNECTIONS, counts[listener, state], listener, state)
+            every = sum(counts[listener, state] for state in (_OPEN, _AUTHENTICATING, _HANDSHAKING))
+            exposition.add(told.ALL_CONNECTIONS, every, listener)
             exposition.add(told.REFUSED, self._connections.refused[listener], listener)
         for (listener, mechanism), login in self._logins.counts.items():
             exposition.add(told.LOGINS, login.successes, listener, mechanism)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from ottla.model import limits
@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# Kafka's metrics have the states of classic groups; those of other kinds count as what is most like them.
+_STATES = {
+    "stable": told.STABLE_GROUPS,
+    "empty": told.EMPTY_GROUPS,
+    "preparingrebalance": told.PREPARING_GROUPS,
+    "notready": told.PREPARING_GROUPS,
+    "assigning": told.PREPARING_GROUPS,
+    "completingrebalance": told.COMPLETING_GROUPS,
+    "reconciling": told.COMPLETING_GROUPS,
+    "dead": told.DEAD_GROUPS,
+}
+
 
 class CoordinatorsCollector:
     def __init__(self, coordinators: CoordinatorsOnDemand, now_ms: Callable[[], int]) -> None:
@@ -31,6 +43,7 @@ class CoordinatorsCollector:
         composed = self._coordinators.composed
         if composed is None:  # it coordinates nothing yet
             exposition.add(told.ALL_GROUPS, 0)
+            _tell_states({}, exposition)
             exposition.add(told.REBALANCES, 0)
             exposition.add(told.OLDEST_TRANSACTION, 0)
             return
@@ -46,6 +59,7 @@ class CoordinatorsCollector:
             if tally.is_full():
                 yield
         exposition.add(told.ALL_GROUPS, groups.total())
+        _tell_states(groups, exposition)
         exposition.add(told.REBALANCES, composed.groups.events.rebalances)
         for (kind, state), count in sorted(groups.items()):
             exposition.add(told.GROUPS, count, kind, state)
@@ -63,6 +77,16 @@ class CoordinatorsCollector:
         for state, count in sorted(states.items()):
             exposition.add(told.TRANSACTIONS, count, state)
         exposition.add(told.OLDEST_TRANSACTION, (now_ms - oldest_ms) / 1000)
+
+
+def _tell_states(groups: Mapping[tuple[str, str], int], exposition: Exposition) -> None:
+    counts = dict.fromkeys(_STATES.values(), 0)
+    for (_, state), count in groups.items():
+        metric = _STATES.get(state.lower())
+        if metric is not None:
+            counts[metric] += count
+    for metric, count in counts.items():
+        exposition.add(metric, count)
 
 
 def _all_of(coordinators: Coordinators[ViewT], listing: Command[ViewT, Entry, list[T]]) -> Iterator[T]:

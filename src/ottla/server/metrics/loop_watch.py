@@ -51,7 +51,9 @@ class LoopWatch:
         if now_s - before_s >= _INTERVAL_S:  # two scrapes in a row would compare next to nothing
             self._former = now_s, cpu_s
         passed_s = max(now_s - before_s, 1e-6)
-        exposition.add(told.IDLE, min(1.0, max(0.0, 1 - (cpu_s - cpu_before_s) / passed_s)))
+        idle = min(1.0, max(0.0, 1 - (cpu_s - cpu_before_s) / passed_s))
+        exposition.add(told.IDLE, idle)
+        exposition.add(told.NETWORK_IDLE, idle)
         every = self.delays.all
         exposition.summarize(told.DELAY, self.delays.recent(), every.count, every.sum / 1e6, scale=1e-6)
         exposition.add(told.STALLS, self._stalls.count)

@@ -72,13 +72,14 @@ class NodeMetrics:
         self._storage = StorageCollector(of)
         groups = group_names(settings)
         unread = UnreadRecords(runtime, of.storage, metadata, of.peer_requests)
+        states = PartitionsCollector(of.storage, metadata, is_controller=of.is_controller)
         self.lags = GroupLags(runtime, of.coordinators, metadata, unread, groups)
         self._collectors: tuple[Collector, ...] = (
             self._changes.collect,
-            PartitionsCollector(of.storage, metadata, is_controller=of.is_controller).collect,
+            states.collect,
             QuorumCollector(of.member).collect,
             self._requests.collect,
-            TopicsCollector(of.storage.partitions, settings).collect,
+            TopicsCollector(of.storage.partitions, settings, states).collect,
             self._storage.collect,
             ConnectionsCollector(of.connections, of.security.logins, of.listeners).collect,
             CoordinatorsCollector(of.coordinators, runtime.now_ms).collect,

@@ -18,18 +18,23 @@ class PartitionsCollector:
         self._storage = storage
         self._metadata = metadata
         self._is_controller = is_controller
+        self.by_topic: dict[str, tuple[int, ...]] = {}  # of partitions led here, at the last scrape: `of_topic`
 
     def collect(self, exposition: Exposition) -> Steps:
         counts = _Counts(self._metadata.node_id)
+        by_topic: dict[str, tuple[int, ...]] = {}
         tally = Tally(limits.METRICS_PER_SLICE)
         state, config_of = self._metadata.state, self._storage.partitions.config_of
         for topic in tuple(state.topics.values()):
             min_isr = config_of(topic.name).min_insync_replicas
+            before = counts.of_topic()
             for partition in tuple(topic.partitions):
                 counts.add(partition.replicas, partition.isr, partition.leader, partition.adding, min_isr)
                 counts.reassigning += partition.leader == counts.node_id and partition.moving
                 if tally.is_full():
                     yield
+            by_topic[topic.name] = tuple(now - then for now, then in zip(counts.of_topic(), before, strict=True))
+        self.by_topic = by_topic
         self._tell(counts, exposition)
         if self._is_controller:
             _tell_of_cluster(counts, state, exposition)
@@ -51,7 +56,12 @@ class _Counts:
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
         self.held = self.led = self.under_replicated = self.under_min_isr = self.at_min_isr = self.reassigning = 0
+        self.replicas = self.in_sync = 0  # of partitions led here
         self.all = self.leaderless = self.not_preferred = 0
+
+    def of_topic(self) -> tuple[int, ...]:
+        """What is told of each topic, in the order of `TopicsCollector`."""
+        return self.replicas, self.in_sync, self.under_replicated, self.under_min_isr, self.at_min_isr
 
     def add(
         self, replicas: tuple[int, ...], isr: tuple[int, ...], leader: int, adding: tuple[int, ...], min_isr: int
@@ -63,6 +73,8 @@ class _Counts:
         if leader != self.node_id:
             return
         self.led += 1
+        self.replicas += len(replicas)
+        self.in_sync += len(isr)
         # A replica that is being added is missing for a good reason.
         self.under_replicated += any(each not in isr and each not in adding for each in replicas)
         least = min(min_isr, len(replicas))

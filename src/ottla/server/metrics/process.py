@@ -19,6 +19,8 @@ def tell_process(usage: ProcessUsage, exposition: Exposition) -> None:
         (told.VIRTUAL, usage.virtual_bytes),
         (told.OPEN_FILES, usage.open_files),
         (told.STARTED, usage.started_s),
+        (told.DISK_READ, usage.disk_read_bytes),
+        (told.DISK_WRITTEN, usage.disk_written_bytes),
     ):
         if value is not None:
             exposition.add(metric, value)

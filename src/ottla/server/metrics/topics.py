@@ -16,15 +16,34 @@ from ottla.model.settings.own import (
     OTTLA_METRICS_TOPICS_MAX,
 )
 from ottla.observe.metrics.catalogue import topics as told
+from ottla.observe.metrics.catalogue.partitions import MAX_LAG
 from ottla.observe.metrics.catalogue.storage import PRODUCER_IDS
 from ottla.observe.metrics.exposition import Exposition
 from ottla.replica.partition import Partition
 from ottla.server.loop.slices import Steps, Tally
 from ottla.server.metrics.named import OTHER, NamedTotals, ToldNames, add_to
+from ottla.server.metrics.partitions import PartitionsCollector
 from ottla.server.storage.partitions import Held, Partitions
 
-_COUNTERS = (told.MESSAGES_IN, told.BYTES_IN, told.BYTES_OUT, told.FAILED_PRODUCE, told.FAILED_FETCH)
+_COUNTERS = (
+    told.MESSAGES_IN,
+    told.BYTES_IN,
+    told.BYTES_OUT,
+    told.TOTAL_PRODUCE,
+    told.TOTAL_FETCH,
+    told.FAILED_PRODUCE,
+    told.FAILED_FETCH,
+)
+# Of partitions led here, as `PartitionsCollector` counts them.
+_OF_PARTITIONS = (
+    told.REPLICAS,
+    told.IN_SYNC,
+    told.PARTITIONS_UNDER_REPLICATED,
+    told.PARTITIONS_UNDER_MIN_ISR,
+    told.PARTITIONS_AT_MIN_ISR,
+)
 _GAUGES = (told.LOG_SIZE, told.LOG_SEGMENTS, told.LOG_START, told.LOG_END, told.UNSTABLE)
+_NOTHING = (0,) * len(_OF_PARTITIONS)
 _TRAFFIC = (1, 2)  # of the counters, those that say how busy a topic is: the bytes
 
 
@@ -37,8 +56,10 @@ def topic_names(settings: Config) -> ToldNames:
 
 
 class TopicsCollector:
-    def __init__(self, partitions: Partitions, settings: Config) -> None:
+    def __init__(self, partitions: Partitions, settings: Config, states: PartitionsCollector) -> None:
+        """`states` has collected before."""
         self._partitions = partitions
+        self._states = states
         self._totals = NamedTotals(topic_names(settings), len(_COUNTERS), _TRAFFIC)
         # What partitions and topics had counted at the last scrape. A topic that is made anew is another object.
         self._former: dict[Partition | Held, tuple[int, ...]] = {}
@@ -48,25 +69,28 @@ class TopicsCollector:
         seen: dict[Partition | Held, tuple[int, ...]] = {}
         news: dict[str, list[int]] = {}
         sizes: dict[str, list[int]] = {}
-        producer_ids = 0
+        producer_ids = max_lag = 0
         for held in tuple(self._partitions.by_name.values()):
             new, size = [0] * len(_COUNTERS), [0] * len(_GAUGES)
-            self._add_news(held, (0, 0, 0, held.failed_produces, held.failed_fetches), seen, new)
+            failed = held.failed_produces, held.failed_fetches
+            self._add_news(held, (0, 0, 0, *failed, *failed), seen, new)
             for partition in tuple(held.opened.values()):
-                counted = partition.received_records, partition.received_bytes, partition.sent_bytes, 0, 0
-                self._add_news(partition, counted, seen, new)
+                self._add_news(partition, _counted(partition), seen, new)
+                max_lag = max(max_lag, _lag(partition))
                 add_to(size, _sizes(partition))
                 producer_ids += len(partition.log.producers)
                 if tally.is_full():
                     yield
-            news[held.topic.name], sizes[held.topic.name] = new, size
+            news[held.topic.name] = new
+            sizes[held.topic.name] = [*size, *self._states.by_topic.get(held.topic.name, _NOTHING)]
             if tally.is_full():
                 yield
         self._former = seen
         exposition.add(PRODUCER_IDS, producer_ids)
+        exposition.add(MAX_LAG, max_lag)
         totals = self._totals
         yield from totals.add(news)
-        other = [0] * len(_GAUGES)
+        other = [0] * (len(_GAUGES) + len(_OF_PARTITIONS))
         for topic in news.keys() - totals.named.keys():
             add_to(other, sizes[topic])
             if tally.is_full():
@@ -89,6 +113,23 @@ class TopicsCollector:
         add_to(new, counted if before is None else [now - then for now, then in zip(counted, before, strict=True)])
 
 
+def _counted(partition: Partition) -> tuple[int, ...]:
+    return (
+        partition.received_records,
+        partition.received_bytes,
+        partition.sent_bytes,
+        partition.produce_requests,
+        partition.fetch_requests,
+        0,
+        0,
+    )
+
+
+def _lag(partition: Partition) -> int:
+    """How far a follower is behind its leader."""
+    return 0 if partition.is_leader else partition.told_high_watermark - partition.log.next_offset
+
+
 def _sizes(partition: Partition) -> tuple[int, ...]:
     log = partition.log
     unstable = partition.high_watermark - partition.last_stable_offset if partition.is_leader else 0
@@ -96,5 +137,5 @@ def _sizes(partition: Partition) -> tuple[int, ...]:
 
 
 def _tell(exposition: Exposition, topic: str, totals: Sequence[int], sizes: Sequence[int]) -> None:
-    for metric, value in zip((*_COUNTERS, *_GAUGES), (*totals, *sizes), strict=True):
+    for metric, value in zip((*_COUNTERS, *_GAUGES, *_OF_PARTITIONS), (*totals, *sizes), strict=True):
         exposition.add(metric, value, topic)

@@ -27,6 +27,8 @@ class ProcessUsage(NamedTuple):
     open_files_max: int
     threads: int
     started_s: float | None  # since 1970
+    disk_read_bytes: int | None
+    disk_written_bytes: int | None
     collections: tuple[int, ...]  # of Python's garbage collector, by generation
 
 
@@ -45,6 +47,7 @@ def process_usage() -> ProcessUsage:
         resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         threading.active_count(),
         _started_s(),
+        *_disk_bytes(),
         tuple(each["collections"] for each in gc.get_stats()),
     )
 
@@ -64,6 +67,16 @@ def _memory() -> tuple[int, int | None]:
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most if sys.platform == "darwin" else most * _KIB, None
     return int(resident) * _PAGE_BYTES, int(virtual) * _PAGE_BYTES
+
+
+def _disk_bytes() -> tuple[int | None, int | None]:
+    """The bytes that were read from disks and written to them."""
+    try:
+        with open(f"{_PROC}/io", encoding="ascii") as file:
+            told = dict(line.split(": ") for line in file.read().splitlines())
+        return int(told["read_bytes"]), int(told["write_bytes"])
+    except (OSError, ValueError, KeyError):
+        return None, None
 
 
 def _started_s() -> float | None:

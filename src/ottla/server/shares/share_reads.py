@@ -154,6 +154,7 @@ class ShareReads(Reads[LivePartition, Taken, ShareFound]):
         )
         taken = take(self._shares, asked, want, left_bytes, self._moment_ms)
         if taken.acquired:
+            partition.fetch_requests += 1
             partition.sent_bytes += len(taken.records)
             asked.deliveries.were_acquired(taken.acquired)
             self._left_records -= sum(each.last - each.first + 1 for each in taken.acquired)

@@ -10,6 +10,12 @@ CONNECTIONS = connections.gauge(
     "listener",
     "state",
 )
+ALL_CONNECTIONS = connections.gauge(
+    "kafka_server_socket_server_metrics_connection_count",
+    "Connections in any state.",
+    "listener",
+    mbean="kafka.server:type=socket-server-metrics,listener=*,networkProcessor=* (connection-count)",
+)
 REFUSED = connections.counter(
     "ottla_connections_refused_total",
     "Connections closed at once: too many of an address or of a tenant, or a certificate without a principal.",

@@ -10,6 +10,32 @@ ALL_GROUPS = coordinators.gauge(
     "Groups of all kinds.",
     mbean="kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups",
 )
+_MANAGER = "kafka.coordinator.group:type=GroupMetadataManager,name=NumGroups{}"
+STABLE_GROUPS = coordinators.gauge(
+    "kafka_coordinator_group_groupmetadatamanager_numgroupsstable",
+    "Groups whose members have their partitions.",
+    mbean=_MANAGER.format("Stable"),
+)
+EMPTY_GROUPS = coordinators.gauge(
+    "kafka_coordinator_group_groupmetadatamanager_numgroupsempty",
+    "Groups without members.",
+    mbean=_MANAGER.format("Empty"),
+)
+PREPARING_GROUPS = coordinators.gauge(
+    "kafka_coordinator_group_groupmetadatamanager_numgroupspreparingrebalance",
+    "Groups that begin to rebalance; of new kinds those that compute assignments, or cannot yet.",
+    mbean=_MANAGER.format("PreparingRebalance"),
+)
+COMPLETING_GROUPS = coordinators.gauge(
+    "kafka_coordinator_group_groupmetadatamanager_numgroupscompletingrebalance",
+    "Groups whose members are given their partitions.",
+    mbean=_MANAGER.format("CompletingRebalance"),
+)
+DEAD_GROUPS = coordinators.gauge(
+    "kafka_coordinator_group_groupmetadatamanager_numgroupsdead",
+    "Groups that are being removed.",
+    mbean=_MANAGER.format("Dead"),
+)
 GROUP_MEMBERS = coordinators.gauge("ottla_group_members", "Members of groups, by kind.", "kind")
 REBALANCES = coordinators.counter(
     "ottla_group_rebalances_total", "Rebalances that have begun, of groups of all kinds but streams groups."

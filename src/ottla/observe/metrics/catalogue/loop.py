@@ -11,6 +11,11 @@ IDLE = loop.gauge(
     "The share of time, from 0 to 1, in which the event loop's thread used no CPU since the last scrape.",
     mbean="kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent",
 )
+NETWORK_IDLE = loop.gauge(
+    "kafka_network_socketserver_networkprocessoravgidle_percent",
+    "The same share: the thread that handles requests reads and sends them, too.",
+    mbean="kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent",
+)
 DELAY = loop.summary(
     "ottla_event_loop_delay_seconds",
     "How much later than asked the event loop called back: what a request waits before anybody looks at it.",

@@ -39,6 +39,11 @@ REASSIGNING = replica_manager.gauge(
     "Partitions led here that are being reassigned.",
     mbean="kafka.server:type=ReplicaManager,name=ReassigningPartitions",
 )
+MAX_LAG = replica_manager.gauge(
+    "kafka_server_replicafetchermanager_maxlag",
+    "Records that the follower here that is furthest behind lacks, as its leader told it last.",
+    mbean="kafka.server:type=ReplicaFetcherManager,name=MaxLag,clientId=Replica",
+)
 ISR_SHRINKS = replica_manager.counter(
     "kafka_server_replicamanager_isrshrinks_total",
     "How often a replica left the in-sync replicas of a partition led here.",

@@ -9,6 +9,18 @@ RESIDENT = process.gauge("process_resident_memory_bytes", "Memory of the process
 VIRTUAL = process.gauge("process_virtual_memory_bytes", "Address space of the process.", unit="bytes")
 OPEN_FILES = process.gauge("process_open_fds", "Open file descriptors.")
 MAX_FILES = process.gauge("process_max_fds", "Descriptors that the process may open.")
+DISK_READ = process.gauge(
+    "kafka_server_kafkaserver_linux_disk_read_bytes",
+    "Bytes that the process has had read from disks since its start; on Linux.",
+    unit="bytes",
+    mbean="kafka.server:type=KafkaServer,name=linux-disk-read-bytes",
+)
+DISK_WRITTEN = process.gauge(
+    "kafka_server_kafkaserver_linux_disk_write_bytes",
+    "Bytes that the process has had written to disks since its start; on Linux.",
+    unit="bytes",
+    mbean="kafka.server:type=KafkaServer,name=linux-disk-write-bytes",
+)
 STARTED = process.gauge("process_start_time_seconds", "When the process began, since 1970.", unit="seconds")
 THREADS = process.gauge("ottla_process_threads", "Threads of the process.")
 COLLECTIONS = process.counter("ottla_gc_collections_total", "Runs of Python's garbage collector.", "generation")

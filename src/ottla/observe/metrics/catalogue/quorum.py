@@ -39,6 +39,42 @@ FENCED_BROKERS = quorum.gauge(
     "Brokers that are registered and fenced: dead, starting or stopping. Told by controllers.",
     mbean="kafka.controller:type=KafkaController,name=FencedBrokerCount",
 )
+RAFT_STATE = quorum.gauge(
+    "kafka_server_raftmetrics_current_state",
+    "1; the label is what this node is in the quorum: leader, follower, observer, candidate and so on.",
+    "current_state",
+    mbean="kafka.server:type=raft-metrics (current-state)",
+)
+RAFT_LEADER = quorum.gauge(
+    "kafka_server_raftmetrics_current_leader",
+    "The node that leads the quorum; -1 if unknown.",
+    mbean="kafka.server:type=raft-metrics (current-leader)",
+)
+RAFT_EPOCH = quorum.gauge(
+    "kafka_server_raftmetrics_current_epoch",
+    "The leader epoch of the quorum.",
+    mbean="kafka.server:type=raft-metrics (current-epoch)",
+)
+RAFT_HIGH_WATERMARK = quorum.gauge(
+    "kafka_server_raftmetrics_high_watermark",
+    "The end of the committed metadata records.",
+    mbean="kafka.server:type=raft-metrics (high-watermark)",
+)
+RAFT_END = quorum.gauge(
+    "kafka_server_raftmetrics_log_end_offset",
+    "The end of this node's copy of the metadata records.",
+    mbean="kafka.server:type=raft-metrics (log-end-offset)",
+)
+RAFT_VOTERS = quorum.gauge(
+    "kafka_server_raftmetrics_number_of_voters",
+    "Voters of the quorum.",
+    mbean="kafka.server:type=raft-metrics (number-of-voters)",
+)
+APPLIED_OFFSET = quorum.gauge(
+    "kafka_server_brokermetadatametrics_last_applied_record_offset",
+    "The offset of the last metadata record that this node has applied.",
+    mbean="kafka.server:type=broker-metadata-metrics (last-applied-record-offset)",
+)
 QUORUM_LEADER = quorum.gauge("ottla_quorum_leader_id", "The node that leads the quorum; -1 if unknown.")
 QUORUM_EPOCH = quorum.gauge("ottla_quorum_epoch", "The leader epoch of the quorum.")
 QUORUM_VOTERS = quorum.gauge("ottla_quorum_voters", "Voters of the quorum.")

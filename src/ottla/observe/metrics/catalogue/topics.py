@@ -3,12 +3,14 @@
 from ottla.observe.metrics.declaration import Area
 
 _BROKER_TOPIC = "kafka.server:type=BrokerTopicMetrics,name={},topic=*"
+_PARTITION = "kafka.cluster:type=Partition,name={},topic=*,partition=*"
 _LOG = "kafka.log:type=Log,name={},topic=*,partition=*"
 
 topics = Area(
     "Topics",
     "Of the topics with most traffic (`ottla.metrics.topics.max`) each is told; all others together are the topic "
-    "`(other)`. Sizes and offsets are sums over the replicas on this node that are open.",
+    "`(other)`. Sizes and offsets are sums over the replicas on this node that are open; what Kafka tells of each "
+    "partition is added up, too.",
 )
 
 MESSAGES_IN = topics.counter(
@@ -30,6 +32,18 @@ BYTES_OUT = topics.counter(
     "topic",
     unit="bytes",
     mbean=_BROKER_TOPIC.format("BytesOutPerSec"),
+)
+TOTAL_PRODUCE = topics.counter(
+    "kafka_server_brokertopicmetrics_totalproducerequests_total",
+    "Batches that producers sent to partitions led here, also refused ones.",
+    "topic",
+    mbean=_BROKER_TOPIC.format("TotalProduceRequestsPerSec"),
+)
+TOTAL_FETCH = topics.counter(
+    "kafka_server_brokertopicmetrics_totalfetchrequests_total",
+    "Partitions that consumers and share groups fetched records of here, also refused ones.",
+    "topic",
+    mbean=_BROKER_TOPIC.format("TotalFetchRequestsPerSec"),
 )
 FAILED_PRODUCE = topics.counter(
     "kafka_server_brokertopicmetrics_failedproducerequests_total",
@@ -55,6 +69,36 @@ LOG_START = topics.gauge(
 )
 LOG_END = topics.gauge(
     "kafka_log_log_logendoffset", "Log end offsets, added up.", "topic", mbean=_LOG.format("LogEndOffset")
+)
+REPLICAS = topics.gauge(
+    "kafka_cluster_partition_replicascount",
+    "Replicas of the partitions led here.",
+    "topic",
+    mbean=_PARTITION.format("ReplicasCount"),
+)
+IN_SYNC = topics.gauge(
+    "kafka_cluster_partition_insyncreplicascount",
+    "In-sync replicas of the partitions led here.",
+    "topic",
+    mbean=_PARTITION.format("InSyncReplicasCount"),
+)
+PARTITIONS_UNDER_REPLICATED = topics.gauge(
+    "kafka_cluster_partition_underreplicated",
+    "Partitions led here with replicas that are not in sync, other than those being added.",
+    "topic",
+    mbean=_PARTITION.format("UnderReplicated"),
+)
+PARTITIONS_UNDER_MIN_ISR = topics.gauge(
+    "kafka_cluster_partition_underminisr",
+    "Partitions led here with fewer in-sync replicas than min.insync.replicas.",
+    "topic",
+    mbean=_PARTITION.format("UnderMinIsr"),
+)
+PARTITIONS_AT_MIN_ISR = topics.gauge(
+    "kafka_cluster_partition_atminisr",
+    "Partitions led here with exactly min.insync.replicas in-sync replicas.",
+    "topic",
+    mbean=_PARTITION.format("AtMinIsr"),
 )
 UNSTABLE = topics.gauge(
     "ottla_topic_unstable_records",

@@ -263,6 +263,7 @@ def _append(
         refusal = _refusal(partition.index, error)
         refusal.log_start_offset = partition.log.log_start_offset
         return refusal
+    partition.produce_requests += 1
     partition.received_bytes += len(records)
     partition.received_records += appended.last_offset - appended.first_offset + 1
     answer = PartitionResponse(
