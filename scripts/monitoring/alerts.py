@@ -58,7 +58,7 @@ class Alert(NamedTuple):
     summary: str
     meaning: str
     remedy: str
-    fault: str = ""  # how a test makes it fire on a real cluster; "" if only promtool tries it
+    fault: str  # how a test makes it fire on real nodes
 
     @property
     def page(self) -> str:
@@ -106,6 +106,7 @@ def _nodes(pace: Pace) -> tuple[Alert, ...]:
             "Only one of them has a majority and can change anything; the others have not noticed yet. Should it last, "
             "nodes of two clusters may be scraped in one job.",
             f"Compare `ottla cluster quorum` asked at each node, and the label `cluster` of `{process.BUILD.name}`.",
+            "nodes of two clusters are scraped in one job",
         ),
         Alert(
             "OttlaBrokerFenced",
@@ -240,6 +241,7 @@ def _requests(pace: Pace) -> tuple[Alert, ...]:
             "The node works at its limit, idle for {{ $value | humanizePercentage }} of the time; latencies grow.",
             "Look at requests and throughput for who causes it: set quotas, give partitions to other nodes "
             "(`ottla cluster balance`), or add a node.",
+            "a client floods a node with requests",
         ),
         Alert(
             "OttlaEventLoopSlow",

@@ -17,19 +17,19 @@ _INTERVAL_S = limits.METRICS_DELAY_INTERVAL_MS / 1000
 
 
 class LoopWatch:
-    def __init__(self, runtime: Runtime, stalls: Stalls, cpu_s: Callable[[], float]) -> None:
-        """`cpu_s` tells the CPU time of the loop's thread."""
+    def __init__(self, runtime: Runtime, stalls: Stalls, busy_s: Callable[[], float]) -> None:
+        """`busy_s` tells for how long the loop's thread has used a CPU or waited for one."""
         self._loop = runtime.loop
         self._clock_s = runtime.clock_s
         self._stalls = stalls
-        self._cpu_s = cpu_s
+        self._busy_s = busy_s
         self.delays = RecentHistogram()  # in microseconds
-        self._former = self._clock_s(), cpu_s()
+        self._former = self._clock_s(), busy_s()
         self._due_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        self._former = self._clock_s(), self._cpu_s()
+        self._former = self._clock_s(), self._busy_s()
         self._ask()
 
     def close(self) -> None:
@@ -46,12 +46,12 @@ class LoopWatch:
         self._ask()
 
     def collect(self, exposition: Exposition) -> Steps:
-        now_s, cpu_s = self._clock_s(), self._cpu_s()
-        before_s, cpu_before_s = self._former
+        now_s, busy_s = self._clock_s(), self._busy_s()
+        before_s, busy_before_s = self._former
         if now_s - before_s >= _INTERVAL_S:  # two scrapes in a row would compare next to nothing
-            self._former = now_s, cpu_s
+            self._former = now_s, busy_s
         passed_s = max(now_s - before_s, 1e-6)
-        idle = min(1.0, max(0.0, 1 - (cpu_s - cpu_before_s) / passed_s))
+        idle = min(1.0, max(0.0, 1 - (busy_s - busy_before_s) / passed_s))
         exposition.add(told.IDLE, idle)
         exposition.add(told.NETWORK_IDLE, idle)
         every = self.delays.all

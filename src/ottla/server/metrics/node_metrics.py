@@ -38,7 +38,7 @@ from ottla.server.metrics.share_groups import ShareGroupsCollector
 from ottla.server.metrics.sources import MetricSources
 from ottla.server.metrics.storage import StorageCollector
 from ottla.server.metrics.topics import TopicsCollector
-from ottla.server.ports.process_usage import process_usage, thread_cpu
+from ottla.server.ports.process_usage import process_usage, thread_busy
 from ottla.server.ports.sockets import Net
 from ottla.server.security.logins import TLS
 from ottla.server.settings.metrics_listener import METRICS, MetricsPlace
@@ -67,7 +67,7 @@ class NodeMetrics:
         self._scrape: asyncio.Future[Exposition] | None = None  # the one that is under way
         self._endpoint: HttpEndpoint | None = None
         self._changes = ChangeCounts(metadata)
-        self._loop_watch = LoopWatch(runtime, of.stalls, thread_cpu())
+        self._loop_watch = LoopWatch(runtime, of.stalls, thread_busy())
         self._requests = RequestsCollector(self.requests, of.quotas)
         self._storage = StorageCollector(of)
         groups = group_names(settings)

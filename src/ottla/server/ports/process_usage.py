@@ -52,10 +52,24 @@ def process_usage() -> ProcessUsage:
     )
 
 
-def thread_cpu() -> Callable[[], float]:
-    """Return a function that tells the CPU seconds of the calling thread, from any thread."""
+def thread_busy() -> Callable[[], float]:
+    """Return a function that tells for how many seconds the calling thread has used a CPU or, where the system tells
+    it, waited for one while others had it; it may be called in any thread.
+    """
     clock = time.pthread_getcpuclockid(threading.get_ident())
-    return lambda: time.clock_gettime(clock)
+    path = f"{_PROC}/task/{threading.get_native_id()}/schedstat"
+
+    def waited_s() -> float:
+        with open(path, encoding="ascii") as file:
+            return int(file.read().split()[1]) / 1e9
+
+    def busy_s() -> float:
+        waited = 0.0
+        with suppress(OSError, ValueError, IndexError):
+            waited = waited_s()
+        return time.clock_gettime(clock) + waited
+
+    return busy_s
 
 
 def _memory() -> tuple[int, int | None]:

@@ -8,7 +8,8 @@ loop = Area(
 
 IDLE = loop.gauge(
     "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
-    "The share of time, from 0 to 1, in which the event loop's thread used no CPU since the last scrape.",
+    "The share of time, from 0 to 1, in which the event loop's thread neither used a CPU nor waited for one since the "
+    "last scrape.",
     mbean="kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent",
 )
 NETWORK_IDLE = loop.gauge(
