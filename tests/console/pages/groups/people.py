@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from confluent_kafka import Consumer, Producer
+from tests.console.consoles import Visitor, running_console
 from tests.support.waiting import until
 
 from ottla.client.blocking.blocking import Blocking
+from ottla.client.security.security import Security
+from ottla.console.options import ConsoleOptions
+from ottla.testing.secure import SecureBroker
 
 HOSTILE = '<script>alert(1)</script>/"><img src=x onerror=alert(2)>/../\u202e\x00 x'
 
@@ -46,6 +50,17 @@ def member(bootstrap: str, group: str, *topics: str, **settings: object) -> Iter
         consumer.close()
 
 
-def shown(ask: Callable[[], str], *words: str) -> str:
-    """The page, as soon as it has these words."""
-    return until(ask, lambda text: all(word in text for word in words))
+@contextmanager
+def weak_visitor(broker: SecureBroker, user: str) -> Iterator[Visitor]:
+    """A visitor who has signed in as a user that may do only what the test has allowed."""
+    password = broker.add_user(user)
+    options = ConsoleOptions(broker.bootstrap, port=0, security=Security.of(broker.security), signs_in=True)
+    with running_console(options) as console:
+        visitor = Visitor(console.url)
+        assert visitor.send("/sign-in", "/sign-in", user=user, password=password).status == 200
+        yield visitor
+
+
+def token(visitor: Visitor, page: str) -> str:
+    """The token of the visitor's session, from a page with a form."""
+    return visitor.get(page).text.partition('name="_token" value="')[2].partition('"')[0]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from tests.console.consoles import Visitor
-from tests.console.pages.groups.people import HOSTILE, fill, member
+from tests.console.pages.groups.people import HOSTILE, fill, member, token
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.console.named import named_path
@@ -109,22 +109,17 @@ def test_a_group_with_members_is_refused_with_the_reason(
         preview = visitor.get("/groups/busy/reset/preview?to=earliest")
         assert "the group has 1 member (reader), which would commit over them" in preview.words
         assert "Apply exactly this" not in preview.words
-        token = preview.text.partition('name="_token" value="')[2].partition('"')[0] or _token(visitor)
+        secret = token(visitor, "/groups/mover/delete")
         moves = json.dumps([["moved", 0, 60, 0]])
-        refused = visitor.post("/groups/busy/reset", {"_token": token, "moves": moves})
+        refused = visitor.post("/groups/busy/reset", {"_token": secret, "moves": moves})
         assert refused.status == 400 and "which would commit over them" in refused.words
         assert "The group has members: reader." in visitor.get("/groups/busy/delete").words
         forget = visitor.get("/groups/busy/forget?topic=moved")
         assert "Members read the topic: reader." in forget.words
         for action, fields in (("delete", {"name": "busy"}), ("forget", {"topic": "moved"})):
-            shown = visitor.post(f"/groups/busy/{action}", {"_token": token, **fields})
+            shown = visitor.post(f"/groups/busy/{action}", {"_token": secret, **fields})
             assert shown.status == 400, shown.words
         assert offsets(client, "busy") == [60, 10]
-
-
-def _token(visitor: Visitor) -> str:
-    start_page = visitor.get("/groups/mover/delete").text
-    return start_page.partition('name="_token" value="')[2].partition('"')[0]
 
 
 def test_delete_offsets_of_a_topic_then_the_group(client: Blocking, visitor: Visitor) -> None:

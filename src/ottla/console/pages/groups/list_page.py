@@ -25,8 +25,9 @@ from ottla.console.pages.groups.words import (
     state_badge,
     waited_text,
 )
+from ottla.console.parts.choices import choices
 from ottla.console.parts.tables import Column, cut, listed
-from ottla.console.parts.words import badge, link, notice, told
+from ottla.console.parts.words import badge, notice, told
 from ottla.console.routing import page
 from ottla.operations.failures import message_of
 from ottla.operations.group_lags import LagTotal, lag_totals
@@ -105,20 +106,5 @@ def _waiting(group: GroupListing, lag: LagTotal) -> Content:
 
 def _filters(call: PageCall, groups: Sequence[GroupListing]) -> Markup:
     """Links that choose a kind or a state, with how many groups have it."""
-    kinds = _links(call, "kind", Counter(map(kind_of, groups)))
-    states = _links(call, "state", Counter(each.state for each in groups))
-    return tag("div", kinds, states, class_="chosen")
-
-
-def _links(call: PageCall, name: str, counts: Mapping[str, int]) -> Markup:
-    here = call.query.get(name)
-    everything = _choice("all", call.here(**{name: None, "page": None}), is_here=here is None)
-    each = [
-        _choice(f"{value or 'unknown'} {count:,}", call.here(**{name: value, "page": None}), is_here=here == value)
-        for value, count in sorted(counts.items())
-    ]
-    return tag("p", tag("span", f"{name.capitalize()}: ", class_="note"), everything, each, class_="choices")
-
-
-def _choice(text: str, to: str, *, is_here: bool) -> Markup:
-    return tag("b", text, class_="badge good") if is_here else link(text, to, class_="badge")
+    kinds = choices(call, "kind", Counter(map(kind_of, groups)))
+    return tag("div", kinds, choices(call, "state", Counter(each.state for each in groups)))

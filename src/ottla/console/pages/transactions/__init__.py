@@ -1,0 +1,1 @@
+"""Transactions: which are open, what they hold back, which hang; aborting them."""
