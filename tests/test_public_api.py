@@ -58,8 +58,11 @@ def deep_imports(text: str) -> list[str]:
 
 
 def deep_names(text: str) -> list[str]:
-    """Names such as `ottla.spark.runtime.session`; settings such as `ottla.spark.groups` are none."""
+    """Names such as `ottla.spark.runtime.session`; settings such as `ottla.spark.groups` are none, and neither are the
+    names of loggers.
+    """
     settings = (*BROKER_SETTINGS, *TOPIC_SETTINGS)
+    text = re.sub(r'"logger": "[\w.]+"|broker-logger \d+ [\w.]+=[A-Z]+', "", text)
     return [
         f"ottla.{package}.{name}"
         for package, name in re.findall(r"\bottla\.(\w+)\.(\w+)", text)

@@ -13,8 +13,14 @@ from ottla.wire.header import request_header_version, response_header_version
 from ottla.wire.message import Request, Response
 
 
-def test_keys_are_those_of_kafka_4_3() -> None:
-    assert sorted(API_NAMES) == [key for key in range(93) if key not in (4, 5, 6, 7)]
+FIRST_OF_OURS = 30_000  # ADR 0048
+
+
+def test_keys_are_those_of_kafka_4_3_and_a_few_of_ours() -> None:
+    kafkas = [key for key in API_NAMES if key < FIRST_OF_OURS]
+    assert sorted(kafkas) == [key for key in range(93) if key not in (4, 5, 6, 7)]
+    ours = API_NAMES.keys() - kafkas
+    assert ours and all(API_NAMES[key].startswith("Ottla") for key in ours)
     assert len(set(API_NAMES.values())) == len(API_NAMES)
 
 

@@ -47,7 +47,7 @@ def console(
         Path | None, typer.Option("--certificate", help="PEM file of a certificate: serve HTTPS.")
     ] = None,
     key: Annotated[Path | None, typer.Option("--key", help="PEM file of its key.")] = None,
-    with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True)] = False,
+    with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True, help="End when standard input ends.")] = False,
 ) -> None:
     """Serve web pages that show and steer a cluster: topics, records, groups, schemas, brokers, access.
 
@@ -83,6 +83,8 @@ def _options(
         raise typer.BadParameter(str(error), param_hint="--listen") from None
     if (certificate is None) != (key is None):
         raise typer.BadParameter("--certificate and --key belong together")
+    if certificate is not None:
+        _check_certificate(certificate, key)
     security = client_options(bootstrap).known_security
     mechanism = None if security is None or security.sasl is None else security.sasl.mechanism
     signs_in = mechanism in WITH_PASSWORD and not as_me
@@ -104,6 +106,20 @@ def _options(
             "--listen 127.0.0.1:PORT serves this machine; with a profile that has a SASL user, visitors sign in",
         )
     return options
+
+
+def _check_certificate(certificate: Path, key: Path | None) -> None:
+    import ssl
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, lambda: "")
+    except ssl.SSLError:
+        raise CommandError(
+            f"{certificate} and {key} are no certificate and its key in PEM, without a password",
+            "`ottla tls issue` makes both",
+        ) from None
+    except OSError as error:
+        raise CommandError(f"{certificate} or {key} cannot be read: {error.strerror}", "is the path right?") from None
 
 
 def _serve(options: ConsoleOptions, *, with_parent: bool) -> None:

@@ -17,6 +17,7 @@ from ottla.cli.nodes.local_cluster import define, found_nodes
 from ottla.client.blocking.blocking import Blocking
 
 TOPIC = "t"
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 
 
 def ottla(cluster: LocalCluster, *arguments: str, code: int | None = 0) -> Run:
@@ -161,7 +162,9 @@ def test_fixed_voters_of_an_older_release(tmp_path: Path) -> None:
         values = node.values | {"controller.quorum.voters": fixed, "log.dirs": str(directory / node.name)}
         del values["controller.quorum.bootstrap.servers"]
         lines = [f"{name}={value}" for name, value in values.items()]
-        (directory / node.path.name).write_text("\n".join(lines) + "\n")
+        path = directory / node.path.name
+        path.write_text("\n".join(lines) + "\n")
+        assert invoke("format", str(path), "--cluster-id", CLUSTER_ID).code == 0
     cluster = LocalCluster(directory)
     try:
         ottla(cluster, "topic", "create", TOPIC, "--partitions", "3", "--replication-factor", "1")

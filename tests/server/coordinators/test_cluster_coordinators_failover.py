@@ -47,7 +47,7 @@ def whole_again(cluster: OttlaCluster) -> None:
     for id in cluster.ids:
         if id not in cluster.running:
             cluster.start_node(id)
-    until(lambda: all(len(each.isr_nodes) == 3 for each in _partitions(cluster)))
+    until(lambda: all(len(each.isr_nodes) == len(each.replica_nodes) for each in _partitions(cluster)))
 
 
 def _partitions(cluster: OttlaCluster) -> list[Any]:

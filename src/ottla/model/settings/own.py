@@ -41,9 +41,7 @@ OTTLA_FSYNC_BEFORE_ACK = own.boolean(
 )
 OTTLA_METRICS_LISTENER = own.optional_text(
     "ottla.metrics.listener",
-    "Address for `/metrics`, `/healthz`, `/readyz`: HOST:PORT on loopback, or HTTPS://HOST:PORT anywhere, with the "
-    "node's TLS (`listener.name.metrics.ssl.…`, else `ssl.…`) and users; without it and "
-    "ottla.otel.endpoint nothing is measured.",
+    "Address for `/metrics`, `/healthz` and `/readyz`: HOST:PORT on loopback, or HTTPS://HOST:PORT, with TLS and users.",
 )
 OTTLA_METRICS_CLIENTS_MAX = own.int32(
     "ottla.metrics.clients.max",
