@@ -47,7 +47,9 @@ def console(
         Path | None, typer.Option("--certificate", help="PEM file of a certificate: serve HTTPS.")
     ] = None,
     key: Annotated[Path | None, typer.Option("--key", help="PEM file of its key.")] = None,
-    with_parent: Annotated[bool, typer.Option("--with-parent", hidden=True, help="End when standard input ends.")] = False,
+    with_parent: Annotated[
+        bool, typer.Option("--with-parent", hidden=True, help="End when standard input ends.")
+    ] = False,
 ) -> None:
     """Serve web pages that show and steer a cluster: topics, records, groups, schemas, brokers, access.
 

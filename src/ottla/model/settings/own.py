@@ -86,18 +86,15 @@ OTTLA_OPEN_FILES_MAX = own.int32(
 )
 OTTLA_OTEL_ENDPOINT = own.optional_text(
     "ottla.otel.endpoint",
-    "Where metrics are pushed to by OTLP over HTTP: http://HOST:4318 or https://HOST:4318, in front of `/v1/metrics`; "
-    "without it nothing is pushed.",
+    "Where OTLP over HTTP goes to: http://HOST:4318 or https://HOST:4318; without it nothing is pushed.",
 )
 OTTLA_OTEL_HEADERS = own.password(
     "ottla.otel.headers",
-    "Headers of each push, as in OTEL_EXPORTER_OTLP_HEADERS: `name=value`, with commas between them, values "
-    "percent-encoded.",
+    "Headers of each push, as in OTEL_EXPORTER_OTLP_HEADERS: `name=value,…`, values percent-encoded.",
 )
 OTTLA_OTEL_CA_FILE = own.optional_text(
     "ottla.otel.ca.file",
-    "PEM file of the authorities that may have signed the certificate of an https endpoint; without it those of the "
-    "operating system.",
+    "PEM file of the authorities of an https endpoint; without it those of the operating system.",
 )
 OTTLA_OTEL_INTERVAL_MS = own.int32(
     "ottla.otel.interval.ms",
@@ -108,7 +105,7 @@ OTTLA_OTEL_INTERVAL_MS = own.int32(
 OTTLA_OTEL_SERVICE_NAME = own.text(
     "ottla.otel.service.name",
     "ottla",
-    "What pushes call this cluster (`service.name`, the job in Prometheus); the alerts want it to begin with `ottla`.",
+    "The name of this cluster in pushes (`service.name`, Prometheus' job); alerts want it to begin with `ottla`.",
     valid=NonEmpty(),
 )
 OTTLA_SPARK_GROUPS_ENABLE = own.boolean(
