@@ -40,6 +40,7 @@ class Node(NamedTuple):
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     python = make_environment(tmp_path_factory.mktemp("core"))
     words = [str(python), "-m", "ottla", "up", "--ephemeral", "-l", "127.0.0.1:0", "-r", "127.0.0.1:0"]
+    words += ["--console", "off"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=alone()) as process:
         try:
             assert process.stdout is not None

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import re
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from html import unescape
@@ -34,8 +35,9 @@ class Shown(NamedTuple):
 class Visitor:
     """Keeps cookies, follows redirects, and sends forms with the token of the page that they are on."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         self._url = urlsplit(url)
+        self._tls = tls
         self.cookies: dict[str, str] = {}
 
     def get(self, path: str, *, headers: Mapping[str, str] | None = None) -> Shown:
@@ -78,7 +80,11 @@ class Visitor:
 
     def _once(self, method: str, path: str, body: str | None, headers: Mapping[str, str]) -> Shown:
         assert self._url.hostname
-        connection = http.client.HTTPConnection(self._url.hostname, self._url.port, timeout=60)
+        host, port = self._url.hostname, self._url.port
+        if self._tls is None:
+            connection = http.client.HTTPConnection(host, port, timeout=60)
+        else:
+            connection = http.client.HTTPSConnection(host, port, timeout=60, context=self._tls)
         try:
             cookies = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
             connection.request(method, path, body, {**cookies, **headers})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ottla.cli.beside.services import CONSOLE_PORT, OFF
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap
 from ottla.cli.records.payloads import RegistryUrl, registry_at
 from ottla.operations.addresses import host_and_port
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from ottla.console.options import ConsoleOptions
     from ottla.console.service import ConsoleService
 
-CONSOLE_PORT = 8090
 DEFAULT_CONSOLE = f"127.0.0.1:{CONSOLE_PORT}"
 
 
@@ -58,12 +58,24 @@ def console(
 
     When it serves, it prints one line: `ready` and its URL.
     """
-    options = _options(listen, bootstrap, registry, read_only, as_me, tuple(name or ()), certificate, key)
     try:
+        options = _options(listen, bootstrap, registry, read_only, as_me, tuple(name or ()), certificate, key)
         _serve(options, with_parent=with_parent)
-    except OSError as error:
-        hint = "--listen HOST:PORT takes another address" if error.errno == errno.EADDRINUSE else None
-        raise CommandError(error.strerror or str(error), hint) from None
+    except (OSError, CommandError) as error:
+        failed = _failure(error, listen)
+        if not with_parent:
+            raise failed from None
+        print("failed", failed, flush=True)
+        raise typer.Exit(1) from None
+
+
+def _failure(error: OSError | CommandError, listen: str) -> CommandError:
+    if isinstance(error, CommandError):
+        return error
+    if error.errno == errno.EADDRINUSE:
+        port = listen.rpartition(":")[2]
+        return CommandError(f"port {port} is taken", "--listen HOST:PORT takes another address")
+    return CommandError(error.strerror or str(error))
 
 
 def _options(
@@ -95,7 +107,7 @@ def _options(
         host,
         port,
         security,
-        registry_at(registry, bootstrap).options,
+        None if registry == OFF else registry_at(registry, bootstrap).options,
         signs_in,
         read_only,
         names,

@@ -162,7 +162,9 @@ def test_start_loads_no_cli_machinery(tmp_path: Path) -> None:
 def test_up_in_a_directory_with_brackets_in_its_name(launch: Launch, tmp_path: Path, words: tuple[str, ...]) -> None:
     """They are tags for Rich, which failed for an end without a beginning."""
     directory = tmp_path / "[b] [" / "x]"
-    process = launch("up", "--listen", "127.0.0.1:0", "--registry", "off", "-d", str(directory), *words)
+    process = launch(
+        "up", "--listen", "127.0.0.1:0", "--registry", "off", "--console", "off", "-d", str(directory), *words
+    )
     assert process.stdout is not None
     address = process.stdout.readline().split(" at ")[1].strip()
     with Blocking(address) as client:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from tests.server.security.secured import plain_jaas
 from tests.support.ports import free_ports
+from tests.support.processes.local_cluster import children_of
 from tests.support.processes.registry import ask, record, until
 from tests.support.waiting import WAIT_S
 
@@ -30,6 +31,7 @@ def launch(tmp_path: Path) -> Iterator[Launch]:
 
     def run(*arguments: str) -> subprocess.Popen[str]:
         words = [sys.executable, "-m", "ottla", *arguments]
+        words += ["--console", "off"] if "up" in arguments else []
         pipe = subprocess.PIPE
         environment = os.environ | {"PYTHONWARNINGS": "default"}
         process = subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=environment)
@@ -94,7 +96,7 @@ def test_up_has_a_registry_that_ends_with_it(launch: Launch, tmp_path: Path, num
 def test_a_killed_registry_is_started_again(launch: Launch, tmp_path: Path) -> None:
     process = launch("up", "--listen", "127.0.0.1:0", "--data", str(tmp_path / "data"))
     first = registry_url(process)
-    (child,) = [int(each) for each in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    (child,) = children_of(process.pid)
     os.kill(child, signal.SIGKILL)
     second = registry_url(process)
     # The one that was killed leads until the group has noticed.
@@ -119,8 +121,7 @@ def test_a_taken_port_is_a_warning_and_off_is_off(launch: Launch, tmp_path: Path
     assert process.returncode == 0 and "Ottla is up at" in out
     process = launch("up", "--listen", "127.0.0.1:0", "--registry", "off", "--ephemeral")
     assert process.stdout is not None and process.stdout.readline().startswith("Ottla is up at")
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-    assert children == ""
+    assert children_of(process.pid) == []
     process.send_signal(signal.SIGINT)
     assert "Schema registry" not in process.communicate(timeout=WAIT_S)[0]
     assert launch("up", "--registry", "nonsense").wait(WAIT_S) == 2

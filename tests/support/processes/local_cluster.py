@@ -15,6 +15,7 @@ from tests.support.waiting import WAIT_S
 from ottla.cli.nodes.local_cluster import LocalNode, found_nodes
 
 READY = "Ottla is up at "
+NOTHING_BESIDE = ("--registry", "off", "--console", "off")
 
 
 class LocalCluster:
@@ -29,7 +30,7 @@ class LocalCluster:
         # An existing cluster keeps its addresses. A new one gets its ports here: those from the kernel could be taken
         # by another process before the nodes listen.
         listen = "127.0.0.1:0" if found_nodes(directory) else f"127.0.0.1:{free_ports(1)[0]}"
-        words = ["up", "--data", str(directory), "--listen", listen, "--registry", "off", *arguments]
+        words = ["up", "--data", str(directory), "--listen", listen, *NOTHING_BESIDE, *arguments]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "ottla", *words],
             stdin=subprocess.DEVNULL,
@@ -52,7 +53,7 @@ class LocalCluster:
     def node_pid(self, node_id: int) -> int | None:
         """The process id of one node; None if it does not run."""
         wanted = f"node-{node_id}.properties"
-        for pid in _children(self.pid):
+        for pid in children_of(self.pid):
             words = _words(pid)
             if any(each.endswith(wanted) for each in words):
                 return pid
@@ -99,8 +100,10 @@ class LocalCluster:
         self._coming.put(None)
 
 
-def _children(pid: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+def children_of(pid: int) -> list[int]:
+    """The processes that the threads of a process have started."""
+    found = (each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/children"))
+    return [int(child) for text in found for child in text.split()]
 
 
 def _words(pid: int) -> list[str]:

@@ -1,10 +1,10 @@
-"""`ottla demo`, which `make run` runs: a shop, a node, a registry and a Spark pipeline, which is killed once on the
-way.
+"""`ottla demo`, which `make run` runs: a shop, a node, a registry, a console and a Spark pipeline, which is killed once
+on the way.
 
 Rules:
 - The demo checks everything that it prints; the exit code is 0 only if all checks succeeded.
-- At a terminal the node and the registry go on serving after the demo until Ctrl-C; elsewhere (or with ONCE=1) they
-  stop.
+- At a terminal the node, the registry and the console go on serving after the demo until Ctrl-C; elsewhere (or with
+  ONCE=1) they stop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.console import DEFAULT_CONSOLE
 from ottla.cli.nodes.commands import DEFAULT_LISTEN
+from ottla.cli.registry.commands import DEFAULT_LISTEN as DEFAULT_REGISTRY
 from ottla.operations.addresses import host_and_port
 
 
@@ -39,27 +41,35 @@ def demo(
             "--registry", help="HOST:PORT of the schema registry; 127.0.0.1:8081 or a free port unless given."
         ),
     ] = None,
+    console: Annotated[
+        str | None,
+        typer.Option("--console", help="HOST:PORT of the console; 127.0.0.1:8090 or a free port unless given."),
+    ] = None,
     orders: Annotated[int, typer.Option("--orders", help="Number of orders that the shop gets.", min=1_000)] = 20_000,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random shop.")] = 1,
     once: Annotated[
-        bool, typer.Option("--once", envvar="ONCE", help="Stop the node and the registry when the demo is over.")
+        bool,
+        typer.Option(
+            "--once", envvar="ONCE", help="Stop the node, the registry and the console when the demo is over."
+        ),
     ] = False,
 ) -> None:
     """Run a shop whose orders a Spark pipeline processes, kill the pipeline once, and check every total."""
-    for given in (listen, registry):
+    for given in (listen, registry, console):
         if given is not None:
             _check_address(given)
     _need_spark()
-    from ottla.cli.demo.running import Demo
+    from ottla.cli.demo.running import Demo, DemoPlaces
 
     stay = sys.stdout.isatty() and not once
-    places = (_free_or(listen, DEFAULT_LISTEN), _free_or(registry, "127.0.0.1:8081"))
+    usual = ((listen, DEFAULT_LISTEN), (registry, DEFAULT_REGISTRY), (console, DEFAULT_CONSOLE))
+    places = DemoPlaces(*(_free_or(given, default) for given, default in usual))
     if data is not None:
         data.mkdir(parents=True, exist_ok=True)
-        Demo(data, *places, orders, seed).run(stay)
+        Demo(data, places, orders, seed).run(stay)
     else:
         with tempfile.TemporaryDirectory(prefix="ottla-demo-") as directory:
-            Demo(Path(directory), *places, orders, seed).run(stay)
+            Demo(Path(directory), places, orders, seed).run(stay)
 
 
 def _check_address(text: str) -> None:

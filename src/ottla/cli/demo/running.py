@@ -38,6 +38,14 @@ _GIVE_UP_S = 300.0  # without any progress
 _RATE_OVER_S = 5.0
 
 
+class DemoPlaces(NamedTuple):
+    """The addresses, HOST:PORT, of what the demo serves."""
+
+    node: str
+    registry: str
+    console: str
+
+
 class _Running(NamedTuple):
     """What a pipeline is watched with while it runs."""
 
@@ -47,10 +55,9 @@ class _Running(NamedTuple):
 
 
 class Demo:
-    def __init__(self, directory: Path, listen: str, registry: str, orders: int, seed: int) -> None:
+    def __init__(self, directory: Path, places: DemoPlaces, orders: int, seed: int) -> None:
         self._directory = directory
-        self._listen = listen
-        self._registry = registry
+        self._places = places
         # The day before yesterday, because watermarks and retention do not depend on the current time.
         self._shop = Shop(seed, (int(time.time() * 1000) // DAY_MS - 2) * DAY_MS, orders=orders)
         self._revenue = directory / "revenue"
@@ -64,7 +71,7 @@ class Demo:
         try:
             self._run(stay)
             if stay:
-                out().print("\nNode and registry go on serving; [bold]Ctrl-C[/bold] stops them.")
+                out().print("\nNode, registry and console go on serving; [bold]Ctrl-C[/bold] stops them.")
                 stopped.wait()
         except KeyboardInterrupt:
             out().print("[dim]stopping[/dim]")
@@ -93,16 +100,19 @@ class Demo:
     def _serve(self) -> tuple[str, str]:
         began_s = time.monotonic()
         metrics = metrics_on()
-        words = ["start", "--data", str(self._directory / "log"), "--listen", self._listen]
+        words = ["start", "--data", str(self._directory / "log"), "--listen", self._places.node]
         words += [word for name, value in metrics.items() for word in ("--set", f"{name}={value}")]
         bootstrap = self._start("node", words).ready().split()[0]
         node_ms = (time.monotonic() - began_s) * 1000
         step("node", f"serving at [bold cyan]{literal(bootstrap)}[/bold cyan] after {node_ms:.0f} ms")
         place = metrics_place(metrics[OTTLA_METRICS_LISTENER.name])
         step("metrics", f"at [bold cyan]{literal(metrics_url(*place))}[/bold cyan]")
-        words = ["registry", "--listen", self._registry, "-b", bootstrap, "--replication-factor", "1"]
+        words = ["registry", "--listen", self._places.registry, "-b", bootstrap, "--replication-factor", "1"]
         url = self._start("registry", words).ready()
         step("registry", f"serving at [bold cyan]{literal(url)}[/bold cyan]")
+        words = ["console", "--listen", self._places.console, "-b", bootstrap, "--registry", url]
+        pages = self._start("console", words).ready()
+        step("console", f"look at [bold cyan]{literal(pages)}[/bold cyan]: the pipeline, its lag, topics and groups")
         return bootstrap, url
 
     def _start(self, name: str, words: list[str]) -> DemoProgram:
@@ -214,7 +224,7 @@ def _while_serving(bootstrap: str, url: str) -> tuple[str, ...]:
 
 # Suggestions for when the node of the demo is gone: commands that need no node, or start one.
 _ON_ONES_OWN = (
-    "demo                # at a terminal, without ONCE=1: its node and registry go on serving",
+    "demo                # at a terminal, without ONCE=1: its node, registry and console go on serving",
     "up                  # a node and a registry of your own",
     f"pipeline check {os.path.relpath(pipeline.__file__)}",
 )

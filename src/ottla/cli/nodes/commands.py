@@ -17,15 +17,13 @@ from ottla.operations.errors import CommandError
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from ottla.cli.registry.beside import RegistryBeside
-    from ottla.cli.registry.registry_process import RegistryProcess
+    from ottla.cli.beside.services import RunningServices, Services
     from ottla.model.ids import TopicPartition
     from ottla.server.node import Node
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("ottla-data")
-REGISTRY_PORT = 8081
-_REGISTRY_DELAY_S = 0.2
+_SERVICES_DELAY_S = 0.2
 
 Listen = Annotated[
     str | None,
@@ -36,7 +34,18 @@ Listen = Annotated[
         "A cluster that exists listens where its property files say.",
     ),
 ]
-
+RegistryAt = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        "-r",
+        help="Address of the schema registry, HOST:PORT, or `off`. Default: port 8081 of the node's host.",
+    ),
+]
+ConsoleAt = Annotated[
+    str | None,
+    typer.Option("--console", help="Address of the console's web pages, HOST:PORT, or `off`. Default: 127.0.0.1:8090."),
+]
 Controllers = Annotated[
     int | None,
     typer.Option(
@@ -77,14 +86,8 @@ def up(
     settings: Annotated[
         list[str], typer.Option("--set", "-s", help="A setting of server.properties, NAME=VALUE; may be repeated.")
     ] = [],  # noqa: B006
-    registry: Annotated[
-        str | None,
-        typer.Option(
-            "--registry",
-            "-r",
-            help="Address of the schema registry, HOST:PORT, or `off`. Default: port 8081 of the node's host.",
-        ),
-    ] = None,
+    registry: RegistryAt = None,
+    console: ConsoleAt = None,
     brokers: Annotated[
         int | None,
         typer.Option(
@@ -99,21 +102,23 @@ def up(
     secure: Secure = False,
     save_profile: SaveProfile = None,
 ) -> None:
-    """Start a node with a schema registry beside it, and serve until Ctrl-C.
+    """Start a node with a schema registry and a console (web pages) beside it, and serve until Ctrl-C.
 
     `--brokers 3` starts a replicated cluster, each node in its own process. The property files of its nodes are kept in
     the data directory: the same command starts the same cluster again, and `ottla start FILE` starts one node of it.
 
     `--secure` encrypts and authenticates everything, also between nodes. Certificates, the password of `admin` and
     settings for clients are made once, and kept in the folder `secure` of the data directory. The registry serves
-    HTTPS to the same users, with the same rights; it listens on loopback unless `--registry` says otherwise.
+    HTTPS to the same users, with the same rights; it listens on loopback unless `--registry` says otherwise. The same
+    goes for the console, where these users sign in.
 
     `group.initial.rebalance.delay.ms` is 0 unless set, so that a new group does not wait for more members.
     """
+    from ottla.cli.beside.services import services_at
     from ottla.cli.nodes.start import sets_data
 
-    address = DEFAULT_LISTEN if listen is None else listen
-    beside = _registry_address(registry, f"{DEFAULT_HOST}:{_place(address)[1]}" if secure else address)
+    host, port = _place(DEFAULT_LISTEN if listen is None else listen)
+    beside = services_at(registry, console, (DEFAULT_HOST if secure else host, port), _place)
     if save_profile is not None and not secure:
         raise typer.BadParameter("--save-profile needs --secure")
     security = secure, save_profile
@@ -135,7 +140,7 @@ def _up_any(
     data: Path,
     settings: list[str],
     where: str,
-    beside: RegistryBeside | None,
+    beside: Services,
     brokers: int | None,
     controllers: int | None,
     security: tuple[bool, str | None],
@@ -160,19 +165,6 @@ def _up_any(
     return cluster.run()
 
 
-def _registry_address(text: str | None, listen: str) -> RegistryBeside | None:
-    """The address for the registry; None if there is to be none. The default is the node's host; if the node's port is
-    0, the registry takes a free port, too.
-    """
-    from ottla.cli.registry.beside import RegistryBeside
-
-    if text == "off":
-        return None
-    host, port = _place(listen if text is None else text)
-    is_given = text is not None
-    return RegistryBeside(host, port if is_given or port == 0 else REGISTRY_PORT, is_given)
-
-
 def _place(text: str) -> tuple[str, int]:
     try:
         return host_and_port(text)
@@ -180,7 +172,7 @@ def _place(text: str) -> tuple[str, int]:
         raise typer.BadParameter(str(error)) from None
 
 
-def _up(listen: str, data: Path, settings: list[str], where: str, beside: RegistryBeside | None) -> int:
+def _up(listen: str, data: Path, settings: list[str], where: str, beside: Services) -> int:
     import asyncio
 
     from ottla.cli.nodes.local_cluster import LAPTOP_SETTINGS, metrics_on
@@ -208,45 +200,44 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: Regist
             console.print(f"  [dim]try[/dim] {literal(command)}")
         console.print("[dim]Ctrl-C stops it[/dim]")
 
-    sibling: RegistryProcess | None = None
+    running: RunningServices | None = None
     with RecoveryBar() as recovery:
 
         def up_and_ready(node: Node) -> None:
             recovery.stop()
             ready(node)
-            if beside is not None:
-                # After a delay, so that clients that waited for the node need not share the processor with the
-                # registry's start.
-                asyncio.get_running_loop().call_later(_REGISTRY_DELAY_S, start_registry, node, beside)
+            # After a delay, so that clients that waited for the node need not share the processor with the start of
+            # the registry.
+            asyncio.get_running_loop().call_later(_SERVICES_DELAY_S, start_services, node)
 
-        def start_registry(node: Node, beside: RegistryBeside) -> None:
-            nonlocal sibling
-            sibling = _start_registry(node, beside)
+        def start_services(node: Node) -> None:
+            nonlocal running
+            running = _start_services(node, beside)
 
         try:
             code = serve(values, up_and_ready, recovery.advance, log_level="WARNING")
         finally:
-            if sibling is not None:
-                sibling.stop()
+            if running is not None:
+                running.stop()
     if code == 0:
         out().print("[dim]stopped cleanly[/dim]")
     return code
 
 
-def _start_registry(node: Node, beside: RegistryBeside) -> RegistryProcess:
-    """Start the registry, and have it stopped as soon as the node is asked to stop."""
+def _start_services(node: Node, beside: Services) -> RunningServices:
+    """Start the registry and the console, and have them stopped as soon as the node is asked to stop."""
     import asyncio
     import signal
 
-    sibling = beside.start(f"{node.addresses[0][0]}:{node.addresses[0][1]}")
+    running = beside.start(f"{node.addresses[0][0]}:{node.addresses[0][1]}")
 
     def stop() -> None:
-        sibling.ask_to_stop()
+        running.ask_to_stop()
         node.request_stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop)
-    return sibling
+    return running
 
 
 class RecoveryBar:

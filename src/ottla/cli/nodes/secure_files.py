@@ -4,7 +4,7 @@
 |---|---|
 | `ca.pem`, `ca.key` | the development authority |
 | `node-1.pem` | certificate and key of a node |
-| `registry.pem` | certificate and key of the schema registry |
+| `registry.pem`, `console.pem` | certificates and keys of the schema registry and the console |
 | `admin.password`, `node.password` | passwords of the users `admin` (yours) and `node` (of the nodes) |
 | `client.properties` and others | settings of clients that log in as `admin`; see `secure_clients` |
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "secure"
 REGISTRY: Final = "registry"
+CONSOLE: Final = "console"
 CLIENT_FILE: Final = "client.properties"
 LIBRDKAFKA_FILE: Final = "librdkafka.properties"
 REGISTRY_CLIENT_FILE: Final = "registry-client.properties"
@@ -78,7 +79,7 @@ class SecureFiles:
                 raise CommandError(
                     f"{path} is missing: nodes and clients trust each other by it",
                     f"put it back from a backup; to make an authority and all certificates anew, delete ca.key and "
-                    f"{', '.join([*issued, f'{REGISTRY}.pem'])} in {self.folder}",
+                    f"{', '.join([*issued, f'{REGISTRY}.pem', f'{CONSOLE}.pem'])} in {self.folder}",
                 )
             make_directory(self.folder)
             new_authority(self.folder, "Ottla development CA", None, force=True)
@@ -146,6 +147,10 @@ class SecureFiles:
         """The certificate of the registry at this address, which controllers do not take for one of a node."""
         return self._certificate(REGISTRY, _hosts([address]))
 
+    def console_certificate(self, address: str) -> Path:
+        """The certificate of the console at this address, likewise."""
+        return self._certificate(CONSOLE, _hosts([address]))
+
     def _certificate_file(self, stem: str) -> Path:
         return self.folder / f"{stem}.pem"
 
@@ -155,7 +160,7 @@ class SecureFiles:
         path = self._certificate_file(stem)
         if not _is_good(path, hosts):
             assert self.authority.exists()
-            of_node = stem != REGISTRY
+            of_node = stem not in (REGISTRY, CONSOLE)
             new_certificate(self.folder, path.stem, hosts, client=of_node, unit=_UNIT if of_node else None, force=True)
         return path
 

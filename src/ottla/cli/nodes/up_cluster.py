@@ -28,14 +28,13 @@ from ottla.operations.errors import CommandError
 from ottla.security.development import ADMIN
 
 if TYPE_CHECKING:
-    from ottla.cli.registry.beside import RegistryBeside
-    from ottla.cli.registry.registry_process import RegistryProcess
+    from ottla.cli.beside.services import RunningServices, ServiceAddress, ServiceFiles, Services
 
 _LOOK_S = 0.5
 
 
 class UpCluster:
-    """Runs a local cluster, with a `registry` beside it. `listen` is the first address for the brokers of a new
+    """Runs a local cluster, with `services` beside it. `listen` is the first address for the brokers of a new
     cluster, while an existing one listens where its files say. A `secure` cluster stays secure; `profile` is the name
     of a profile to make for it.
     """
@@ -48,15 +47,15 @@ class UpCluster:
         listen: tuple[str, int],
         settings: Sequence[str],
         where: str,
-        registry: RegistryBeside | None,
+        services: Services,
         *,
         secure: bool = False,
         profile: str | None = None,
     ) -> None:
         self._directory = directory
         self._where = where
-        self._registry = registry
-        self._sibling: RegistryProcess | None = None
+        self._services = services
+        self._running: RunningServices | None = None
         self._stopping = False
         nodes = found_nodes(directory)
         self._existed = bool(nodes)
@@ -107,12 +106,12 @@ class UpCluster:
                 self._fleet.start(node)
             code = self._serve()
         finally:
-            if self._sibling is not None:
-                self._sibling.ask_to_stop()
+            if self._running is not None:
+                self._running.ask_to_stop()
             clean = self._fleet.stop()
             self._pass_on()
-            if self._sibling is not None:
-                self._sibling.stop()
+            if self._running is not None:
+                self._running.stop()
             for number, handler in former.items():
                 signal.signal(number, handler)
         if code == 0 and clean:
@@ -181,16 +180,15 @@ class UpCluster:
 
             told = ", ".join(metrics_url(*metrics_place(each)) for each in metrics if each)
             console.print(f"[dim]metrics at {literal(told)}[/dim]", soft_wrap=True)
-        registry, config = self._registry, None
+        services, files = self._services, None
         if self._secured is not None:
-            registry, config = self._tell_clients(self._secured, addresses)
+            services, files = self._tell_clients(self._secured, addresses)
         else:
             first = addresses.partition(",")[0]
             for command in ("topic create hello --partitions 3", "cluster status"):
                 console.print(f"  [dim]try[/dim] ottla {command} -b {literal(first)}")
         console.print("[dim]Ctrl-C stops it[/dim]")
-        if registry is not None:
-            self._sibling = registry.start(addresses, config)
+        self._running = services.start(addresses, files)
 
     def _logs_in(self) -> bool:
         """Whether the nodes of a secure cluster can log in to each other; an error is printed if not."""
@@ -212,14 +210,14 @@ class UpCluster:
             print_warning(f"user {ADMIN} has another password than {path} says: {renewal_of(self._secured.folder)}")
         return True
 
-    def _tell_clients(self, files: SecureFiles, addresses: str) -> tuple[RegistryBeside | None, Path | None]:
-        """Print how clients reach a secure cluster, and write it to files; return where the registry listens, and the
-        file of its settings.
+    def _tell_clients(self, files: SecureFiles, addresses: str) -> tuple[Services, ServiceFiles]:
+        """Print how clients reach a secure cluster, and write it to files; return where the registry and the console
+        listen, and the files of their settings.
         """
+        from ottla.cli.beside.services import ServiceFiles
         from ottla.cli.terminal.output import literal, out
 
-        registry, config = self._registry, None
-        url = None
+        (registry, console), config, url = self._services, None, None
         if registry is not None:
             registry = _fixed(registry, registry_address_in(files))
             address = host_port(registry.host, registry.port)
@@ -232,7 +230,8 @@ class UpCluster:
         out().print(clients.text(with_password=not self._existed), markup=False)
         if not self._existed:
             out().print(f"[dim]the password is shown once; it is in {literal(files.password_file(ADMIN))}[/dim]")
-        return registry, config
+        certificate = None if console is None else files.console_certificate(str(console))
+        return self._services._replace(registry=registry), ServiceFiles(config, clients.client_file, certificate)
 
     def _look_at_files(self) -> None:
         if not self._is_up:
@@ -268,7 +267,7 @@ def not_secure(directory: Path, what: str) -> CommandError:
     )
 
 
-def _fixed(registry: RegistryBeside, known: str | None) -> RegistryBeside:
+def _fixed(registry: ServiceAddress, known: str | None) -> ServiceAddress:
     """The registry with the address that its file says, unless the user asks for another one. A port of 0 becomes one
     that is free now, and will be in the files of clients.
     """

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ottla.cli.beside.services import REGISTRY_PORT
 from ottla.cli.options import registry_urls
 from ottla.cli.profile.chosen import registry_access, registry_or_profile
 
 if TYPE_CHECKING:
     from ottla.client.registry import SchemaRegistry
-
-REGISTRY_PORT = 8081
 
 
 RegistryUrl = Annotated[
