@@ -140,7 +140,7 @@ class ConsoleApp:
             async with asyncio.timeout(limits.CONSOLE_PAGE_S):
                 answer = await route.handler(call)
         except Exception as error:
-            log.info("%s at %s: %s failed: %s", who or "everybody", where, what, failure_of(error, call)[1])
+            log.info("%s at %s: %s failed: %s", who or "everybody", where, what, type(error).__name__)
             raise
         log.info("%s at %s: %s", who or "everybody", where, what)
         return answer

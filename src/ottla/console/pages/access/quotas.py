@@ -1,0 +1,141 @@
+"""Quotas of clients: what users, client ids and addresses may use."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.client.admin.quotas import DEFAULT, Name, QuotaEntity
+from ottla.console.answers import Answer, Page, Redirect
+from ottla.console.call import PageCall
+from ottla.console.html import Content, Markup, tag
+from ottla.console.pages.access.tab import of_access
+from ottla.console.parts.forms import choice, field, form, hidden
+from ottla.console.parts.tables import Column, listing
+from ottla.console.parts.words import card, told
+from ottla.console.refusals import WrongInput
+from ottla.console.routing import action, page
+from ottla.operations.errors import CommandError
+from ottla.operations.formats import parse_rate, size_text
+from ottla.security.quotas.limits_of_clients import (
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
+
+_PATH = "/access/quotas"
+_BYTES = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
+_UNITS = {
+    PRODUCER_BYTE_RATE: "bytes per second",
+    CONSUMER_BYTE_RATE: "bytes per second",
+    REQUEST_PERCENTAGE: "percent of one thread",
+    CONTROLLER_MUTATION_RATE: "partitions per second",
+    CONNECTION_CREATION_RATE: "connections per second, of an address",
+}
+_DEFAULT_WORD = "*default*"
+
+
+class QuotaRow(NamedTuple):
+    """One quota of one entity."""
+
+    entity: QuotaEntity
+    key: str
+    value: float
+
+
+@page("/access/quotas")
+async def quotas(call: PageCall) -> Page:
+    found = await call.admin.quotas.describe()
+    rows = [QuotaRow(entity, key, value) for entity, values in found.items() for key, value in values.items()]
+    columns: tuple[Column[QuotaRow], ...] = (
+        Column("Of", lambda each: told(str(each.entity)), key=lambda each: str(each.entity)),
+        Column("Quota", lambda each: each.key, key=lambda each: each.key),
+        Column("Value", _value, key=lambda each: each.value, is_number=True),
+        Column("", lambda each: _removal(call, each)),
+    )
+    table = listing(call, columns, rows, text=lambda each: f"{each.entity} {each.key}", sort="of", noun="quota")
+    return of_access(_PATH, "Quotas", card("Quotas", table), card("Set a quota", _setting(call)))
+
+
+@action("/access/quotas/set")
+async def set_quota(call: PageCall) -> Answer:
+    key, text = call.text("quota"), call.text("value")
+    if key not in _UNITS:
+        raise WrongInput(f"the quota is one of {', '.join(_UNITS)}, not {key[:40]!r}")
+    entity = _entity(call)
+    await call.admin.quotas.alter(entity, {key: _number(key, text)})
+    return Redirect(_PATH, done=f"{key} of {entity} is {text}")
+
+
+@action("/access/quotas/remove")
+async def remove_quota(call: PageCall) -> Answer:
+    entity, key = _entity(call), call.text("quota")
+    await call.admin.quotas.alter(entity, {key: None})
+    return Redirect(_PATH, done=f"{key} of {entity} was removed")
+
+
+def _entity(call: PageCall) -> QuotaEntity:
+    user, client_id, ip = (_name(call.form.get(each, "")) for each in ("user", "client_id", "ip"))
+    entity = QuotaEntity(user, client_id, ip)
+    if entity == QuotaEntity():
+        raise WrongInput("say whose quota: a user, a client id or an address")
+    if ip is not None and (user is not None or client_id is not None):
+        raise WrongInput("a quota of an address cannot also be that of a user or client id")
+    return entity
+
+
+def _name(text: str) -> Name:
+    return None if not text else DEFAULT if text == _DEFAULT_WORD else text
+
+
+def _words(name: Name) -> str:
+    return "" if name is None else name if isinstance(name, str) else _DEFAULT_WORD
+
+
+def _number(key: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        if key not in _BYTES:
+            raise WrongInput(f"{text[:40]!r} is not a number") from None
+        try:
+            value = float(parse_rate(text))
+        except CommandError as error:
+            raise WrongInput(str(error), error.hint or "") from None
+    if not 0 < value < float("inf"):
+        raise WrongInput(f"a quota is above 0, not {text[:40]}")
+    return value
+
+
+def _value(row: QuotaRow) -> str:
+    return f"{size_text(int(row.value))}/s" if row.key in _BYTES else f"{row.value:g}"
+
+
+def _removal(call: PageCall, row: QuotaRow) -> Content:
+    entity = row.entity
+    fields = [
+        hidden(name, _words(value))
+        for name, value in (("user", entity.user), ("client_id", entity.client_id), ("ip", entity.ip))
+    ]
+    if not call.may_change:
+        return None
+    removing = form(call, "/access/quotas/remove", *fields, hidden("quota", row.key), submit="Remove", class_="inline")
+    return removing
+
+
+def _setting(call: PageCall) -> Markup:
+    said = tag(
+        "p", "Leave out what does not matter; ", told(_DEFAULT_WORD), " stands for all without a quota of their own."
+    )
+    setting = form(
+        call,
+        "/access/quotas/set",
+        field("user", "User"),
+        field("client_id", "Client id"),
+        field("ip", "Address"),
+        choice("quota", "Quota", [(key, f"{key} ({unit})") for key, unit in _UNITS.items()]),
+        field("value", "Value", hint="10MiB is a rate in bytes, too", required=True),
+        submit="Set quota",
+    )
+    return tag("div", said, setting)

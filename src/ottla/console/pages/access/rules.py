@@ -1,0 +1,117 @@
+"""Access rules (ACLs): listing, adding and removing entries."""
+
+from __future__ import annotations
+
+from ottla.console.answers import Answer, Page, Redirect
+from ottla.console.call import PageCall
+from ottla.console.html import Content, Markup, path_to, tag
+from ottla.console.pages.access.rule_words import (
+    OPERATIONS,
+    RESOURCES,
+    entry_of,
+    entry_words,
+    principal_field,
+    resource_of,
+)
+from ottla.console.pages.access.tab import below_access, of_access
+from ottla.console.parts.forms import check_box, choice, field, form, hidden
+from ottla.console.parts.tables import Column, listing
+from ottla.console.parts.words import badge, card, link, notice, told
+from ottla.console.refusals import WrongInput
+from ottla.console.routing import action, page
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.operations.access.asked import check_hosts, operation_of, place_of
+from ottla.operations.access.effect import check_effect, effective_principal
+from ottla.operations.access.entry_words import row_of, sentence
+from ottla.security.acl_entry import AclEntry, AclFilter
+from ottla.security.acls import AclPermission
+
+_PATH = "/access/rules"
+
+
+def _cell(name: str) -> Column[AclEntry]:
+    return Column(name.capitalize(), lambda each: told(row_of(each)[name]), key=lambda each: row_of(each)[name])
+
+
+_COLUMNS: tuple[Column[AclEntry], ...] = (
+    _cell("principal"),
+    Column("Permission", lambda each: _permission(each), key=lambda each: each.permission),
+    _cell("operation"),
+    _cell("resource"),
+    _cell("name"),
+    _cell("pattern"),
+    _cell("host"),
+    Column("", lambda each: link("Remove", path_to("access", "rules", "remove", **entry_words(each)))),
+)
+
+
+@page("/access/rules")
+async def rules(call: PageCall) -> Page:
+    try:
+        entries = sorted(await call.admin.acls.describe())
+    except ApiError as error:
+        if error.code is not ErrorCode.SECURITY_DISABLED:
+            raise
+        said = "The brokers keep no rules: they have no authorizer, so everybody may do everything."
+        return of_access(_PATH, "Rules", notice(said, "bad", "authorizer.class.name turns it on; see docs/security.md"))
+    table = listing(call, _COLUMNS, entries, text=_text, sort="principal", noun="rule")
+    asking = link("Explain: may somebody do something?", "/access/explain")
+    return of_access(_PATH, "Rules", tag("p", asking), card("Rules", table), card("Add a rule", _adding(call)))
+
+
+@action("/access/rules/add")
+async def add_rule(call: PageCall) -> Answer:
+    try:
+        resource = resource_of(call)
+        operation = operation_of(call.text("operation"))
+        is_prefix = "prefix" in call.form
+        host = call.text("host", "*")
+        check_hosts([host])
+        check_effect([resource], [operation], prefix=is_prefix)
+        who = effective_principal(call.text("principal"))
+    except ValueError as error:
+        raise WrongInput(str(error)) from None
+    permission = AclPermission.DENY if call.form.get("permission") == "deny" else AclPermission.ALLOW
+    entry = AclEntry(*place_of(*resource, prefix=is_prefix), who, host, operation, permission)
+    await call.admin.acls.create([entry])
+    return Redirect(_PATH, done=f"Added: {sentence(entry)}")
+
+
+@page("/access/rules/remove")
+async def removal(call: PageCall) -> Page:
+    entry = entry_of(call.query)
+    fields = [hidden(name, value) for name, value in entry_words(entry).items()]
+    asked = form(call, "/access/rules/remove", *fields, submit="Remove the rule", is_dangerous=True)
+    return below_access(_PATH, "Remove a rule", card("This rule", tag("p", told(sentence(entry))), asked))
+
+
+@action("/access/rules/remove")
+async def remove_rule(call: PageCall) -> Answer:
+    entry = entry_of(call.form)
+    if not await call.admin.acls.delete([AclFilter(*entry)]):
+        raise WrongInput("there is no such rule any more")
+    return Redirect(_PATH, done=f"Removed: {sentence(entry)}")
+
+
+def _adding(call: PageCall) -> Markup:
+    return form(
+        call,
+        "/access/rules/add",
+        principal_field(call),
+        choice("permission", "Permission", ["allow", "deny"], hint="a denial outweighs permissions"),
+        choice("operation", "Operation", OPERATIONS, "read"),
+        choice("resource", "Resource", RESOURCES, "topic"),
+        field("name", "Name", hint="of the resource; * stands for all; a cluster needs none"),
+        check_box("prefix", "all names that begin with it"),
+        field("host", "Host", "*", hint="the address that the client connects from; * is everywhere"),
+        submit="Add rule",
+    )
+
+
+def _permission(entry: AclEntry) -> Content:
+    word = row_of(entry)["permission"]
+    return badge(word, "good" if word == "allow" else "bad")
+
+
+def _text(entry: AclEntry) -> str:
+    return " ".join(row_of(entry).values())
