@@ -159,6 +159,12 @@ SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO = _option(
 SCHEMA_REGISTRY_BEARER_AUTH_TOKEN = _option(
     "schema.registry.bearer.auth.token", Secret, None, "A token for the registry.", Use.BOTH
 )
+SCHEMA_REGISTRY_BASIC_AUTH_CREDENTIALS_SOURCE = _option(
+    "schema.registry.basic.auth.credentials.source", text, None, "`SASL_INHERIT`: the cluster's user.", Use.BOTH
+)
+SCHEMA_REGISTRY_BEARER_AUTH_CREDENTIALS_SOURCE = _option(
+    "schema.registry.bearer.auth.credentials.source", text, None, "`STATIC_TOKEN`.", Use.BOTH
+)
 VALUE_SUBJECT = _option("value.subject", text, None, "The subject of values, `<topic>-value` unless told.", Use.BOTH)
 KEY_SUBJECT = _option("key.subject", text, None, "The subject of keys, `<topic>-key` unless told.", Use.BOTH)
 VALUE_SCHEMA = _option("value.schema", str, None, "The schema of values, instead of the registry's.", Use.BOTH)

@@ -5,7 +5,9 @@ exceptions that led to it. The message of an exception that Ottla raises itself 
 for bad arguments) can be understood alone; any other exception is unexpected and keeps its traceback.
 """
 
-from collections.abc import Callable
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -26,6 +28,21 @@ def told_plainly(method: Callable[P, T]) -> Callable[P, T]:
             raise error.with_traceback(None) from None
 
     return call
+
+
+@contextmanager
+def told_while_pickled() -> Iterator[None]:
+    """Around what is done while Spark pickles an object. Spark keeps only the last part of the name of an exception's
+    class then, and prints a traceback; but an error of pickling it leaves as it is. So it is given one, whose message
+    begins with the whole name, as `spark.pipelines.failure_text` reads it.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not _says_all(error):
+            raise
+        kind = type(error)
+        raise pickle.PicklingError(f"{kind.__module__}.{kind.__qualname__}: {error}") from None
 
 
 def _says_all(error: Exception) -> bool:

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from ottla.spark.option_values import OptionError
-from ottla.spark.plain import told_plainly
+from ottla.spark.plain import told_plainly, told_while_pickled
 from ottla.spark.runtime.worker_memory import settle
 from ottla.spark.sink import driver
 from ottla.spark.sink.protocol import BATCH_RUN
@@ -51,10 +51,10 @@ class _Sink:
         self._typed = _typed(options, schema, self.settings)
         self._ticket: driver.Ticket | None = None
 
-    @told_plainly
     def __getstate__(self) -> dict[str, Any]:
         if self.settings.exactly_once and self._ticket is None:
-            self._ticket = driver.prepare(self.settings)
+            with told_while_pickled():
+                self._ticket = driver.prepare(self.settings)
         return self.__dict__.copy()
 
     @told_plainly

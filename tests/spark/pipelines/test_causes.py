@@ -2,6 +2,7 @@
 or (`connect-…`) of a real Connect server; only Java's stacks are cut and paths changed. No Spark is started here."""
 
 import importlib
+import pickle
 from importlib import import_module
 from pathlib import Path
 from typing import cast
@@ -10,14 +11,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.serializers import CloudPickleSerializer
 
-from ottla.client.errors import DeliveryFailed, TopicUnknown
+from ottla.client.errors import DeliveryFailed, NotConnected, TopicUnknown
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.client.registry import RegistryError
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.limits import PIPELINE_ERROR_CHARS_MAX
 from ottla.spark.pipelines import causes
 from ottla.spark.pipelines.causes import CauseKind, cause_of
+from ottla.spark.plain import told_while_pickled
 from ottla.spark.typed import dead_letters as typed_dead
 
 TEXTS = {path.stem: path.read_text() for path in sorted(Path(__file__).with_name("failures").iterdir())}
@@ -239,6 +242,30 @@ def test_a_registry_that_is_not_ready_passes_and_one_that_refuses_lasts() -> Non
     refused = cause(RegistryError(409, 409, "the schema is incompatible with an earlier one"))
     assert (refused.kind, refused.passes) == (CauseKind.REFUSED, False)
     assert str(refused) == "the schema registry answered 409: the schema is incompatible with an earlier one"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (NotConnected(AWAY), CauseKind.BROKER_AWAY),
+        (ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED), CauseKind.REFUSED),
+        (ApiError(ErrorCode.NOT_ENOUGH_REPLICAS), CauseKind.BROKER_BUSY),
+        (ValueError("batch 3 is done"), CauseKind.CODE),
+    ],
+)
+def test_an_error_while_a_batch_begins_is_known_although_spark_pickles_then(error: Exception, kind: CauseKind) -> None:
+    """The sink begins a batch when Spark pickles it for the tasks; Spark lets errors of pickling pass as they are."""
+
+    class Begins:
+        def __getstate__(self) -> None:
+            with told_while_pickled():
+                raise error
+
+    with pytest.raises(pickle.PicklingError) as raised:
+        CloudPickleSerializer().dumps(Begins())
+    told = cause_of(TEXTS["odd"].replace("ottla_pipeline_shop.Odd", f"_pickle.PicklingError: {raised.value}"))
+    assert (told.kind, told.passes) == (kind, kind.passes)
+    assert told.what == (f"ValueError: {error}" if isinstance(error, ValueError) else str(error))
 
 
 def test_a_batch_that_another_run_finishes_is_run_again() -> None:

@@ -22,6 +22,10 @@ _SERVER = re.compile(r"^JVM stacktrace:$", re.MULTILINE)
 _FRAME = re.compile(r'  File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 # An exception of py4j, inside a function that Spark calls on the driver: its message is Java's report.
 _FROM_JAVA = re.compile(r"py4j\.protocol\.Py4J\w+: ")
+# An exception that was raised while Spark pickled an object (`spark.plain.told_while_pickled`).
+_PICKLED = re.compile(
+    r"_pickle\.PicklingError: (?P<error>(?:ottla\.[\w.]+|builtins\.ValueError)): (?P<what>.*)", re.DOTALL
+)
 _JAVA_HEADING = re.compile(r"An error occurred while calling \S+\n:? ?")
 _JAVA_CAUSE = re.compile(r"^Caused by: (?P<what>.+)$", re.MULTILINE)
 _JAVA_FRAME = re.compile(r"^\s+(?:at |\.\.\. \d+ more)")
@@ -139,7 +143,11 @@ def _of_python(traceback: str) -> tuple[str | None, str, tuple[CodePlace, ...]]:
     )
     if at is None:
         return None, "", frames
-    error, _, what = "\n".join(lines[at:]).partition(":")
+    raised = "\n".join(lines[at:])
+    pickled = _PICKLED.match(raised)
+    if pickled is not None:
+        return pickled["error"].removeprefix("builtins."), pickled["what"], frames
+    error, _, what = raised.partition(":")
     if not re.fullmatch(r"[\w.]+", error.split("\n")[0]):
         return None, "", frames
     first, _, rest = error.partition("\n")
