@@ -1,5 +1,5 @@
-"""Spark against a real Kafka and Ottla with SASL_SSL: our source and sink get in, Spark's own connector does so with a
-delegation token that Spark's provider got, and nothing of Spark shows a secret.
+"""Spark against a real Kafka and Ottla with SASL_SSL: our source and sink get in with every mechanism, Spark's own
+connector does so with a delegation token that Spark's provider got, and nothing of Spark shows a secret.
 """
 
 import base64
@@ -9,22 +9,34 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from tests.compat.security.every_mechanism import TOKEN, EveryMechanism
 from tests.compat.security.secure_node import SecureNode
 from tests.server.security.secured import PASSWORDS
+from tests.support import tools
+from tests.support.processes.kdc import Kdc
 from tests.support.processes.secure_kafka import PASSWORD, SecureKafka
 from tests.support.spark import sessions as sparks
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.security.names import SECRETS
+from ottla.security.acls import AclResourceType
 from ottla.spark.runtime.session import _DRIVER, SETTINGS
 from ottla.spark.sink.settings import write_settings
 from ottla.testing.registry import Registry
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 DRIVER = Path(__file__).parent / "drivers" / "secured.py"
+# Of alice's rows with each mechanism that the other two clusters are not read with.
+BY_MECHANISM = {
+    "alice-by-scram": "SCRAM-SHA-256",
+    "alice-by-bearer": "OAUTHBEARER",
+    "alice-by-ticket": "GSSAPI",
+    "alice-by-token": TOKEN,
+}
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +75,18 @@ def ottla(spark_tools: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield secure.start()
     finally:
         secure.stop()
+
+
+@pytest.fixture(scope="module")
+def every(spark_tools: None, kdc: Kdc, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EveryMechanism]:
+    tools.require(tools.missing_node())
+    more = [
+        (AclResourceType.TOPIC, "_ottla_spark_sinks"),
+        (AclResourceType.GROUP, "spark-copy-alice"),
+        (AclResourceType.TRANSACTIONAL_ID, "ottla-spark/"),
+    ]
+    with EveryMechanism(tmp_path_factory.mktemp("every"), kdc, more) as node:
+        yield node
 
 
 def with_a_token(ottla: SecureNode, topic: str) -> dict[str, dict[str, str]]:
@@ -126,12 +150,14 @@ def as_pickled(secret: str) -> str:
 
 
 def test_secured_clusters_are_read_and_written_and_no_secret_is_shown(
-    kafka: SecureKafka, ottla: SecureNode, registry: Registry, tmp_path: Path
+    kafka: SecureKafka, ottla: SecureNode, every: EveryMechanism, registry: Registry, tmp_path: Path
 ) -> None:
-    """One driver does it with both clusters, for the start of a JVM takes seconds."""
+    """One driver does it with all clusters, for the start of a JVM takes seconds."""
     settings, secrets = settings_with_every_secret(kafka)
     ours = ottla.security("SASL_SSL", "SCRAM-SHA-512", "admin").java()
-    places = {"rows": (kafka.at("SECURE"), settings), "alice-rows": (ottla.at("SASL_SSL"), ours)}
+    places = {"rows": (kafka.at("SECURE"), settings), "alice-rows": (ottla.at("SASL_SSL"), ours)} | {
+        topic: (every.at(way), every.security(way).java()) for topic, way in BY_MECHANISM.items()
+    }
     told = {
         "clusters": [
             {"topic": topic, "bootstrap": place, "security": security} for topic, (place, security) in places.items()
@@ -141,11 +167,11 @@ def test_secured_clusters_are_read_and_written_and_no_secret_is_shown(
         "jars": sparks.jars("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2"),
         "directory": str(tmp_path),
     }
-    with (
-        Blocking(kafka.at("SECURE"), security=kafka.security("SECURE", "PLAIN")) as at_kafka,
-        Blocking(ottla.at("SASL_SSL"), security=ours) as at_ottla,
-    ):
-        clients = {"rows": at_kafka, "alice-rows": at_ottla}
+    with ExitStack() as stack:
+        clients = {
+            topic: stack.enter_context(Blocking(place, security=security))
+            for topic, (place, security) in places.items()
+        }
         for topic, client in clients.items():
             for name in (topic, f"{topic}-copy"):
                 client.admin.topics.create(name)
@@ -162,7 +188,7 @@ def test_secured_clusters_are_read_and_written_and_no_secret_is_shown(
         for topic, client in clients.items():
             assert f"read {topic} 100\n" in done.stdout and f"copied {topic} 100\n" in done.stdout
             assert client.admin.groups.offsets(f"spark-copy-{topic}"), "the query's offsets were not committed"
-        (token,) = at_ottla.admin.tokens.all()
+        (token,) = clients["alice-rows"].admin.tokens.all()
     assert str(token.owner) == "User:alice"
     assert "typed 100\n" in done.stdout
     assert "tokens 1\n" in done.stdout and "read with a token 100\n" in done.stdout
@@ -176,9 +202,9 @@ def test_secured_clusters_are_read_and_written_and_no_secret_is_shown(
     assert "SparkListenerSQLExecutionStart" in log.read_text(), "it is not compressed"
     shown = {"standard output": done.stdout, "standard error": done.stderr}
     shown |= {str(path): path.read_bytes().decode("latin-1") for path in written}
-    secrets += [*PASSWORDS.values(), token.password, "of alice's key"]
+    secrets += [*PASSWORDS.values(), token.password, every.security(TOKEN).password, "of alice's key"]
     whole = secret_values(told)
-    assert len(whole) > 8
+    assert len(whole) > 11
     secrets += [*whole, *map(as_pickled, (*whole, *secrets))]
     leaks = [(secret, where) for secret in secrets for where, text in shown.items() if secret in text]
     assert not leaks

@@ -5,13 +5,17 @@ import json
 import ssl
 import urllib.parse
 import urllib.request
+import warnings
 from base64 import b64encode
 from typing import Any
 
 from aiokafka.abc import AbstractTokenProvider as AioTokenProvider
-from kafka.net.sasl.oauth import AbstractTokenProvider
 from tests.support.clients.security import ClientSecurity
 from tests.support.waiting import WAIT_S
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # importing it uses a deprecated function of Python
+    from kafka.net.sasl.oauth import AbstractTokenProvider
 
 SCOPE = "kafka"
 _PACKAGE = "org.apache.kafka.common.security.oauthbearer"
