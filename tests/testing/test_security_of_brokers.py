@@ -9,14 +9,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.server.security.gssapi_settings import listener as gssapi_listener
 from tests.server.security.oauth_settings import LOGIN, UNSECURED
 from tests.server.security.secured import MODULES, PASSWORDS, Certificates, plain_jaas
+from tests.support.clients.kerberos import HOST, SERVICE, with_keytab
+from tests.support.clients.security import ClientSecurity
+from tests.support.processes.kdc import REALM, Kdc
 from tests.support.processes.registry import ask, record
 
 from ottla.client.blocking.blocking import Blocking
-from ottla.client.errors import ClientError
+from ottla.client.errors import AuthenticationError, ClientError
+from ottla.model.errors import ApiError
 from ottla.security.sasl.scram.credentials import SCRAM_MECHANISMS
 from ottla.testing.broker import EmbeddedBroker
+from ottla.testing.registry import Registry
 
 Make = Callable[..., EmbeddedBroker]
 
@@ -81,6 +87,11 @@ def test_every_way_in(name: str, ottla_broker_factory: Make, tmp_path: Path) -> 
     settings, security = ways(tmp_path)[name]
     broker = ottla_broker_factory(security=security, **settings)
     assert broker.security == security
+    write_and_read(broker)
+
+
+def write_and_read(broker: EmbeddedBroker) -> None:
+    """With `broker.security`, without any, and through the broker's registry."""
     with Blocking(broker.bootstrap, security=broker.security) as client:
         client.send("orders", b"x")
         assert [each.value for each in client.read("orders")] == [b"x"]
@@ -110,6 +121,48 @@ def test_users_with_scram(mechanism: str, ottla_broker_factory: Make) -> None:
     with Blocking(broker.bootstrap, security=broker.security) as client:
         client.send("orders", b"x")
     assert ask(broker.registry.url, "GET", "/subjects").content == []
+    before = list(broker.node.addresses)
+    assert broker.restart().node is not None and broker.node.addresses == before
+
+
+def test_tickets_of_a_realm(kdc: Kdc, ottla_broker_factory: Make, tmp_path: Path) -> None:
+    """The broker's address has the name for which clients ask for a ticket."""
+    keytab = kdc.add(f"{SERVICE}/{HOST}")
+    settings = gssapi_listener(keytab) | {"super.users": "User:alice"}
+    broker = ottla_broker_factory(security=with_keytab(f"alice@{REALM}", kdc.add("alice")).java(), **settings)
+    write_and_read(broker)
+    denied = with_keytab(f"bob@{REALM}", kdc.add("bob")).java()
+    with Blocking(broker.bootstrap, security=denied) as client, pytest.raises(ApiError, match="AUTHORIZATION_FAILED"):
+        client.send("orders", b"y")
+
+
+def test_a_delegation_token(ottla_broker_factory: Make, tmp_path: Path) -> None:
+    """A client that logged in otherwise gets the token; whoever has it then gets in, and so does a registry."""
+    way = ways(tmp_path)["PLAIN over TLS"]
+    more = {
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config": f"{MODULES}.scram.ScramLoginModule required;",
+        "delegation.token.secret.key": "a key of a test, which nobody else has",
+    }
+    broker = ottla_broker_factory(security=way.security, **{**way.settings, **more})
+    with Blocking(broker.bootstrap, security=broker.security) as client:
+        token = client.admin.tokens.create()
+    certificates = str(tmp_path / "certificates" / "ca.pem")
+    login = ("SASL_SSL", "SCRAM-SHA-256", token.token_id, token.password, certificates)
+    holder = ClientSecurity(*login, is_token=True).java()
+    with Blocking(broker.bootstrap, security=holder) as client:
+        client.send("orders", b"x")
+        assert [each.value for each in client.read("orders")] == [b"x"]
+    store = {f"kafkastore.{name}": text for name, text in holder.items()}
+    registry = Registry(broker.bootstrap, settings=store).start()
+    try:
+        assert ask(registry.url, "GET", "/subjects").content == []
+    finally:
+        registry.stop()
+    with Blocking(broker.bootstrap, security=broker.security) as client:
+        client.admin.tokens.expire(token.hmac)
+    with Blocking(broker.bootstrap, security=holder) as client, pytest.raises(AuthenticationError):
+        client.send("orders", b"y")
 
 
 def test_a_registry_that_could_not_log_in_is_refused(ottla_broker_factory: Make, tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from ottla.client.address import Address
 from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.config import unknown
 from ottla.model.errors import ErrorCode
+from ottla.model.settings.controller import CONTROLLER_LISTENER_NAMES
 from ottla.model.settings.groups import GROUP_INITIAL_REBALANCE_DELAY_MS
 from ottla.model.settings.log import LOG_DIRS
 from ottla.model.settings.network import LISTENERS
@@ -18,7 +20,7 @@ from ottla.security.protocol import SecurityProtocol
 from ottla.server.node import Node
 from ottla.server.ports.ports import system_ports
 from ottla.server.settings.configs import Configs
-from ottla.server.settings.listeners import listened, security_protocols
+from ottla.server.settings.listeners import advertised, listened, security_protocols
 from ottla.testing.clock import Clock, Pause
 from ottla.testing.faults import Fault, FaultScript
 from ottla.testing.loop_thread import LoopThread
@@ -85,10 +87,20 @@ class EmbeddedBroker:
 
     @property
     def bootstrap(self) -> str:
-        """The value for clients' `bootstrap.servers`."""
+        """The value for clients' `bootstrap.servers`: where the first listener is, or is said to be by
+        `advertised.listeners`.
+        """
+        name, address = self._listening()[0]
+        told = {each.name: Address(each.host, each.port) for each in advertised(Configs(self.settings).broker)}
+        return str(told.get(name, address))
+
+    def _listening(self) -> list[tuple[str, Address]]:
+        """The names of the listeners, and their addresses."""
         assert self.node is not None, "the broker is not running"
-        host, port = self.node.addresses[0]
-        return f"{host}:{port}"
+        settings = Configs(self.settings).broker
+        controllers = settings[CONTROLLER_LISTENER_NAMES] or ()
+        own = sorted(listened(settings), key=lambda each: each.name in controllers)  # as in the node's addresses
+        return [(each.name, Address(*place)) for each, place in zip(own, self.node.addresses, strict=True)]
 
     @property
     def security(self) -> Mapping[str, str]:
@@ -113,11 +125,11 @@ class EmbeddedBroker:
             self._thread.end(self.node.request_stop)
 
     def restart(self) -> Self:
-        """Start a new node on the same data directory and the same port, so that clients find it again."""
-        host, port = (self.node.addresses[0]) if self.node is not None else ("127.0.0.1", 0)
-        self._stop_node()
-        listener = self.settings[LISTENERS.name].partition("://")[0]
-        self.settings[LISTENERS.name] = f"{listener}://{host}:{port}"
+        """Start a new node on the same data directory and the same ports, so that clients find it again."""
+        if self.node is not None:
+            places = ",".join(f"{name}://{address}" for name, address in self._listening())
+            self._stop_node()
+            self.settings[LISTENERS.name] = places
         return self.start()
 
     # --- faults
