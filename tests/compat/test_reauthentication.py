@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.compat.security.round_trips import client_of, set_system_properties
 from tests.server.security.gssapi_settings import listener
-from tests.server.security.secured import PASSWORDS, plain_jaas
+from tests.server.security.secured import PASSWORDS, Certificates, SaslListeners, plain_jaas
 from tests.support import tools
 from tests.support.clients.kerberos import HOST, SERVICE, with_keytab
 from tests.support.clients.members import GroupClient
@@ -26,14 +26,20 @@ from ottla.testing.broker import EmbeddedBroker
 
 SESSION_MS = "1500"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-512")
+WAYS = (*((mechanism, "SASL_PLAINTEXT") for mechanism in MECHANISMS), ("SCRAM-SHA-512", "SASL_SSL"))
 NAMES = ("java-4.3.1", "java-3.9.2", "confluent-kafka", "franz-go", "kafkajs", "kafka-python")
 CONNECTIONS_MAX = 3  # of a producer: the first one, and one for each role of the broker
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(("mechanism", "protocol"), WAYS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_producer_works_on_over_several_sessions(
-    name: str, mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    name: str,
+    mechanism: str,
+    protocol: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     """One producer commits transactions over several sessions, on connections that authenticate anew."""
     settings = {
@@ -44,11 +50,13 @@ def test_a_producer_works_on_over_several_sessions(
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": plain_jaas(),
         f"listener.name.sasl_plaintext.{mechanism.lower()}.connections.max.reauth.ms": SESSION_MS,
     }
+    sasl = SaslListeners(protocol, Certificates.make(tmp_path / "certificates"))
+    authority = str(sasl.certificates.trusted) if protocol == "SASL_SSL" else ""
     alice, admin = (
-        ClientSecurity("SASL_PLAINTEXT", how, user, PASSWORDS[user])
+        ClientSecurity(protocol, how, user, PASSWORDS[user], authority)
         for how, user in ((mechanism, "alice"), ("PLAIN", "admin"))
     )
-    with EmbeddedBroker(tmp_path / "data", settings) as broker:
+    with EmbeddedBroker(tmp_path / "data", sasl.settings(settings)) as broker:
         with Blocking(broker.bootstrap, security=admin.java()) as ours:
             ours.admin.users.set_password("alice", PASSWORDS["alice"])
             ours.admin.topics.create("t")

@@ -80,6 +80,29 @@ class Certificates:
         return settings
 
 
+SASL_PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL")
+
+
+class SaslListeners(NamedTuple):
+    """Nodes whose listener has SASL, as their settings for SASL_PLAINTEXT say, but with this protocol."""
+
+    protocol: str
+    certificates: Certificates
+
+    def settings(self, plain: Mapping[str, str]) -> dict[str, str]:
+        if self.protocol == "SASL_PLAINTEXT":
+            return dict(plain)
+        made = {
+            name.replace("sasl_plaintext", "sasl_ssl"): text.replace("SASL_PLAINTEXT", "SASL_SSL")
+            for name, text in plain.items()
+        }
+        return made | self.certificates.node()
+
+    def connect(self, place: str) -> RawConnection:
+        tls = self.certificates.context if self.protocol == "SASL_SSL" else None
+        return RawConnection(place, tls=tls)
+
+
 def log_in(connection: RawConnection, user: str = "admin", passwords: Mapping[str, str] = PASSWORDS) -> RawConnection:
     """Authenticate a connection with PLAIN."""
     begun: Any = connection.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)

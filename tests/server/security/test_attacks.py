@@ -20,7 +20,7 @@ from confluent_kafka.admin import ScramMechanism as Kind
 from tests.client.security.servers import Handshakes, server_context
 from tests.security.tokens import jwk, jwks, rsa_key
 from tests.server.security.oauth_settings import AUDIENCE, ISSUER, LOGIN, message, present, signed
-from tests.server.security.secured import PASSWORDS, Certificates, log_in, plain_jaas
+from tests.server.security.secured import PASSWORDS, SASL_PROTOCOLS, Certificates, log_in, plain_jaas
 from tests.support.ports import free_ports
 from tests.support.processes.kafka import SINGLE_NODE
 from tests.support.processes.node import OttlaNode
@@ -138,7 +138,7 @@ def drain(connection: RawConnection, timeout_s: float = 0.05) -> None:
         connection.receive()
 
 
-@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
+@pytest.mark.parametrize("listener", SASL_PROTOCOLS)
 @pytest.mark.parametrize("state", ["at first", "after SaslHandshake"])
 def test_nothing_but_a_login_is_served_before_authentication(target: Target, listener: str, state: str) -> None:
     """Every API but the three of a login, in its oldest and newest version: closed without a byte of an answer."""
@@ -146,7 +146,7 @@ def test_nothing_but_a_login_is_served_before_authentication(target: Target, lis
     assert answered_before_login(lambda: target.connect(listener), SERVED, begun) == []
 
 
-@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
+@pytest.mark.parametrize("listener", SASL_PROTOCOLS)
 def test_random_orders_and_damaged_frames(target: Target, listener: str) -> None:
     rng, messages = chance("orders"), (*MESSAGES, message(signed()))
     for _ in range(150):
@@ -156,11 +156,12 @@ def test_random_orders_and_damaged_frames(target: Target, listener: str) -> None
             drain(connection)
 
 
-def test_random_order_never_lets_anybody_in(target: Target) -> None:
+@pytest.mark.parametrize("listener", SASL_PROTOCOLS)
+def test_random_order_never_lets_anybody_in(target: Target, listener: str) -> None:
     """Whatever is said before: without a password, Metadata is not answered."""
     rng, messages = chance("nobody gets in"), (*MESSAGES, *map(message, tokens_that_are_refused()))
     for _ in range(60):
-        with target.connect("SASL_PLAINTEXT") as connection:
+        with target.connect(listener) as connection:
             with suppress(*IS_OVER):
                 for number in range(rng.randrange(1, 5)):
                     connection.send(odd_frame(rng, number, messages))
@@ -180,12 +181,13 @@ def tokens_that_are_refused() -> list[str]:
     return [signed(ahead_s=-7_200), signed(key=rsa_key(1)), signed(iss="https://other.test")]
 
 
-def test_damage_makes_no_token_valid(target: Target) -> None:
+@pytest.mark.parametrize("listener", SASL_PROTOCOLS)
+def test_damage_makes_no_token_valid(target: Target, listener: str) -> None:
     """Tokens that are refused, damaged at any place, and what a client may say after the refusal."""
     rng, tokens = chance("tokens"), tokens_that_are_refused()
     for _ in range(150):
         bearer = rng.choice(tokens)
-        with target.connect("SASL_PLAINTEXT") as connection:
+        with target.connect(listener) as connection:
             said = damaged(message(bearer), rng) if rng.random() < 0.9 else message(bearer)
             answer: Any = present(connection, said)
             assert (answer.error_code, answer.auth_bytes) != (0, b""), said

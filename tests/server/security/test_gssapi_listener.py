@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 from tests.server.security.gssapi_settings import ByHand, begin, listener, send
+from tests.server.security.secured import SaslListeners
 from tests.support.clients.kerberos import HOST, SERVICE, cache_login, keytab_login, with_keytab
 from tests.support.logins import Logins
 from tests.support.processes.kdc import REALM, Kdc
@@ -115,9 +116,9 @@ def test_the_default_cache(start: Start, realm: Realm, monkeypatch: pytest.Monke
     assert "User:alice" in logins.principals
 
 
-def test_an_exchange_by_hand_and_again(start: Start, realm: Realm) -> None:
-    broker = start(listener(realm.node, connections_max_reauth_ms="60000"))
-    with RawConnection(broker.bootstrap) as connection:
+def test_an_exchange_by_hand_and_again(start: Start, realm: Realm, sasl: SaslListeners) -> None:
+    broker = start(sasl.settings(listener(realm.node, connections_max_reauth_ms="60000")))
+    with sasl.connect(broker.bootstrap) as connection:
         for authorization_id in (b"", b"kafka@localhost", b"admin@OTTLA.TEST"):
             client = ByHand(realm.kdc, "alice", realm.alice)
             assert client.until_offer(connection) == b"\x01\0\0\0"
@@ -157,11 +158,11 @@ def chosen(client: ByHand, connection: RawConnection, choice: bytes) -> object:
     return client.choose(connection, choice)
 
 
-def test_attacks(start: Start, realm: Realm, caplog: pytest.LogCaptureFixture) -> None:
+def test_attacks(start: Start, realm: Realm, sasl: SaslListeners, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    broker = start(listener(realm.node))
+    broker = start(sasl.settings(listener(realm.node)))
     for name, attack in ATTACKS.items():
-        with RawConnection(broker.bootstrap) as connection:
+        with sasl.connect(broker.bootstrap) as connection:
             answer = attack(ByHand(realm.kdc, "alice", realm.alice), connection)
             assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED, name  # type: ignore[attr-defined]
             assert (answer.error_message, answer.auth_bytes) == (REFUSED, b""), name  # type: ignore[attr-defined]
@@ -170,12 +171,14 @@ def test_attacks(start: Start, realm: Realm, caplog: pytest.LogCaptureFixture) -
     assert "the client chose a security layer that was not offered (4)" in caplog.text, "the log tells why"
 
 
-def test_fuzzed_exchanges_let_nobody_in(start: Start, realm: Realm, caplog: pytest.LogCaptureFixture) -> None:
+def test_fuzzed_exchanges_let_nobody_in(
+    start: Start, realm: Realm, sasl: SaslListeners, caplog: pytest.LogCaptureFixture
+) -> None:
     """Real messages of a client, damaged and followed by anything, in each state of the exchange."""
-    broker, rng = start(listener(realm.node)), chance("gssapi")
+    broker, rng = start(sasl.settings(listener(realm.node))), chance("gssapi")
     first = ByHand(realm.kdc, "alice", realm.alice).first
     for _ in range(80):
-        with RawConnection(broker.bootstrap) as connection, suppress(Closed, ConnectionError):
+        with sasl.connect(broker.bootstrap) as connection, suppress(Closed, ConnectionError):
             begin(connection)
             send(connection, damaged(first, rng))
             for _ in range(rng.randrange(1, 4)):
@@ -183,13 +186,13 @@ def test_fuzzed_exchanges_let_nobody_in(start: Start, realm: Realm, caplog: pyte
         is_out(broker)
     for _ in range(6):
         client = ByHand(realm.kdc, "alice", realm.alice)
-        with RawConnection(broker.bootstrap) as connection:
+        with sasl.connect(broker.bootstrap) as connection:
             client.until_offer(connection)
             wrapped = client.context.wrap(b"\x01\0\0\0", False).message
             spoilt = wrapped[:WRAP_HEADER_BYTES] + damaged(wrapped[WRAP_HEADER_BYTES:], rng)
             assert send(connection, spoilt).error_message == REFUSED
     assert not [each for each in caplog.records if each.exc_info or each.levelname == "ERROR"]
-    with RawConnection(broker.bootstrap) as connection:
+    with sasl.connect(broker.bootstrap) as connection:
         client = ByHand(realm.kdc, "alice", realm.alice)
         client.until_offer(connection)
         assert client.choose(connection, b"\x01\0\0\0").error_code == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.security.tokens import ec_key, encoded, jwk, jwks, number, rsa_key, token
 from tests.server.security.oauth_settings import AUDIENCE, LOGIN, UNSECURED, claims, listener, present, signed
-from tests.server.security.secured import MODULES, Certificates
+from tests.server.security.secured import MODULES, Certificates, SaslListeners
 from tests.support.processes.key_provider import KeyProvider
 from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import until
@@ -27,6 +27,7 @@ from ottla.wire.messages.security.sasl_authenticate import SaslAuthenticateReque
 from ottla.wire.messages.topics.metadata import MetadataRequest
 
 Start = Callable[..., EmbeddedBroker]
+Connect = Callable[[str], RawConnection]
 ONE = jwk(rsa_key(), kid="one", use="sig", alg="RS256")
 CURVE = jwk(ec_key(), kid="curve")
 METADATA = MetadataRequest(topics=[])
@@ -53,9 +54,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
         broker.stop()
 
 
-def accepted_as(broker: EmbeddedBroker, bearer: str) -> str:
+def accepted_as(broker: EmbeddedBroker, bearer: str, connect: Connect = RawConnection) -> str:
     """The principal of whoever shows this token."""
-    with RawConnection(broker.bootstrap) as connection:
+    with connect(broker.bootstrap) as connection:
         answer = present(connection, bearer)
         assert (answer.error_code, answer.auth_bytes) == (0, b""), answer
         assert connection.call(METADATA, 12).brokers  # type: ignore[attr-defined]
@@ -64,9 +65,9 @@ def accepted_as(broker: EmbeddedBroker, bearer: str) -> str:
         return known
 
 
-def is_refused(broker: EmbeddedBroker, bearer: str | bytes) -> bool:
+def is_refused(broker: EmbeddedBroker, bearer: str | bytes, connect: Connect = RawConnection) -> bool:
     """Whether a token is refused as RFC 7628 says: a document, one byte from the client, then the failure."""
-    with RawConnection(broker.bootstrap) as connection:
+    with connect(broker.bootstrap) as connection:
         answer = present(connection, bearer)
         if answer.error_code == 0:
             if answer.auth_bytes != REFUSAL:
@@ -125,17 +126,17 @@ ATTACKS: dict[str, Callable[[], str | bytes]] = {
 }
 
 
-def test_attacks(start: Start, provider: KeyProvider, caplog: pytest.LogCaptureFixture) -> None:
+def test_attacks(start: Start, provider: KeyProvider, sasl: SaslListeners, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
-    broker = start(listener(provider.url))
+    broker = start(sasl.settings(listener(provider.url)))
     for name, attack in ATTACKS.items():
         made = attack()
-        assert is_refused(broker, made), name
+        assert is_refused(broker, made, sasl.connect), name
         if isinstance(made, str):
             assert made not in caplog.text, name
     assert "the token has no signature (alg none)" in caplog.text, "the log tells why"
     assert "the audience (aud) of the token is not an expected one" in caplog.text
-    assert accepted_as(broker, signed()) == "User:alice", "none of them did harm"
+    assert accepted_as(broker, signed(), sasl.connect) == "User:alice", "none of them did harm"
     assert provider.asked == 1
 
 
@@ -163,16 +164,16 @@ def test_claims_and_skew_as_set(start: Start, provider: KeyProvider) -> None:
     assert is_refused(broker, signed(client_id="app", roles=7))
 
 
-def test_a_session_lasts_as_long_as_its_token(start: Start, provider: KeyProvider) -> None:
-    broker = start(listener(provider.url) | {"sasl.oauthbearer.clock.skew.seconds": "0"})
-    with RawConnection(broker.bootstrap) as connection:
+def test_a_session_lasts_as_long_as_its_token(start: Start, provider: KeyProvider, sasl: SaslListeners) -> None:
+    broker = start(sasl.settings(listener(provider.url) | {"sasl.oauthbearer.clock.skew.seconds": "0"}))
+    with sasl.connect(broker.bootstrap) as connection:
         answer = present(connection, signed(exp=claims(3)["iat"]))
         assert 0 < answer.session_lifetime_ms <= 3_000
         again = present(connection, signed(exp=claims(300)["iat"]))
         assert 290_000 < again.session_lifetime_ms <= 300_000, "the time begins anew"
         other = present(connection, signed(sub="bob"))
         assert other.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED, "nobody becomes somebody else"
-    with RawConnection(broker.bootstrap) as connection:
+    with sasl.connect(broker.bootstrap) as connection:
         present(connection, signed())
         broker.clock.advance("601s")
         with pytest.raises((Closed, ConnectionError)):

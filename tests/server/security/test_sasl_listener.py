@@ -14,7 +14,7 @@ import aiokafka
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
-from tests.server.security.secured import MODULES, PASSWORDS, plain_jaas
+from tests.server.security.secured import MODULES, PASSWORDS, SaslListeners, plain_jaas
 from tests.support.logins import Logins
 from tests.support.requests.raw import Closed, RawConnection
 from tests.support.waiting import WAIT_S, until
@@ -39,8 +39,6 @@ Start = Callable[..., EmbeddedBroker]
 HELLO = ApiVersionsRequest(client_software_name="x", client_software_version="1")
 METADATA = MetadataRequest(topics=[])
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-
-
 PLAIN_LOGIN = f"{MODULES}.plain.PlainLoginModule"
 SCRAM_LOGIN = f"{MODULES}.scram.ScramLoginModule"
 PLAIN_LINE = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
@@ -57,7 +55,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Start a node whose only listener has SASL."""
     started: list[EmbeddedBroker] = []
 
-    def begin(**settings: str) -> EmbeddedBroker:
+    def begin(sasl: SaslListeners | None = None, **settings: str) -> EmbeddedBroker:
         own = {
             "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
             "security.inter.broker.protocol": "SASL_PLAINTEXT",
@@ -66,6 +64,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             "connection.failed.authentication.delay.ms": "10",
         }
         chosen = own | {_setting(name): value for name, value in settings.items()}
+        chosen = chosen if sasl is None else sasl.settings(chosen)
         started.append(EmbeddedBroker(tmp_path / "data", chosen).start())
         return started[-1]
 
@@ -84,9 +83,10 @@ def librdkafka(broker: EmbeddedBroker, user: str, password: str, mechanism: str 
     }
 
 
-def add_user(broker: EmbeddedBroker, user: str, password: str) -> None:
+def add_user(broker: EmbeddedBroker, user: str, password: str, sasl: SaslListeners | None = None) -> None:
     """Create SCRAM credentials of both mechanisms, as librdkafka's admin client does."""
-    admin = AdminClient(librdkafka(broker, "admin", PASSWORDS["admin"]))
+    tls = {} if sasl is None else {"security.protocol": sasl.protocol, **sasl.certificates.librdkafka()}
+    admin = AdminClient(librdkafka(broker, "admin", PASSWORDS["admin"]) | tls)
     for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
         change = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), password.encode())
         for outcome in admin.alter_user_scram_credentials([change]).values():
@@ -365,21 +365,21 @@ def test_messages_without_a_kafka_header(start: Start) -> None:
             connection.receive()
 
 
-def test_an_identity_expires_and_is_proven_again(start: Start) -> None:
-    broker = start(connections_max_reauth_ms="1500")
-    with RawConnection(broker.bootstrap) as renewed, RawConnection(broker.bootstrap) as forgotten:
+def test_an_identity_expires_and_is_proven_again(start: Start, sasl: SaslListeners) -> None:
+    broker = start(sasl, connections_max_reauth_ms="1500")
+    with sasl.connect(broker.bootstrap) as renewed, sasl.connect(broker.bootstrap) as forgotten:
         assert log_in(renewed).session_lifetime_ms == 1_500
         log_in(forgotten)
         log_in(renewed)  # the time begins anew
         assert renewed.call(METADATA, 12).brokers
         until(lambda: is_closed(forgotten, METADATA, 12))
-    with RawConnection(broker.bootstrap) as connection:
+    with sasl.connect(broker.bootstrap) as connection:
         log_in(connection)
         assert broker.node is not None
         (mine,) = until(lambda: list(broker.node.connections.connections), lambda all: len(all) == 1)  # type: ignore[union-attr]
         assert mine._inbound.max_frame_bytes > 524_288
         until(lambda: mine._inbound.max_frame_bytes, lambda size_bytes: size_bytes == 524_288)  # as before the login
-    with RawConnection(broker.bootstrap) as connection:
+    with sasl.connect(broker.bootstrap) as connection:
         log_in(connection, "alice")
         begin(connection)
         assert send_plain(connection, "admin", PASSWORDS["admin"]).error_code == 58, "nobody becomes somebody else"
@@ -398,15 +398,15 @@ def send_scram(connection: RawConnection, user: str, password: str) -> Any:
     return answer
 
 
-def test_a_failure_says_whether_it_was_the_first_time(start: Start) -> None:
-    broker = start(connections_max_reauth_ms="60000")
-    add_user(broker, "carol", "right")
+def test_a_failure_says_whether_it_was_the_first_time(start: Start, sasl: SaslListeners) -> None:
+    broker = start(sasl, connections_max_reauth_ms="60000")
+    add_user(broker, "carol", "right", sasl)
     because = "due to invalid credentials with SASL mechanism SCRAM-SHA-256"
-    with RawConnection(broker.bootstrap) as connection:
+    with sasl.connect(broker.bootstrap) as connection:
         begin(connection, "SCRAM-SHA-256")
         answer = send_scram(connection, "carol", "wrong")
         assert answer.error_message == f"Authentication failed during authentication {because}"
-    with RawConnection(broker.bootstrap) as connection:
+    with sasl.connect(broker.bootstrap) as connection:
         begin(connection, "SCRAM-SHA-256")
         assert send_scram(connection, "carol", "right").error_code == 0
         begin(connection, "SCRAM-SHA-256")
