@@ -11,6 +11,9 @@ from tests.support.clients.python_members import ConfluentTransactional
 from tests.support.java.programs import JavaServer, run_tool
 from tests.support.waiting import until
 
+from ottla.client.blocking.blocking import Blocking
+from ottla.model.resources import Resource, ResourceType
+
 TOOLS = "org.apache.kafka.tools"
 
 
@@ -93,6 +96,16 @@ def test_console_clients_and_groups(admin: Tools, alice: Tools, secure: SecureNo
     assert "GroupAuthorizationException" in alice(groups, "--describe", "--group", "hidden")
 
 
+def test_verifiable_clients(alice: Tools, secure: SecureNode, new_name: Names) -> None:
+    """In JVMs of their own: they report when the JVM ends."""
+    name = secure.create(new_name("alice"))
+    said = alice.console("VerifiableProducer", "--topic", name, "--max-messages", "5")
+    assert '"acked":5' in said
+    words = ("--topic", name, "--group-id", name, "--max-messages", "5", "--reset-policy", "earliest")
+    events = map(json.loads, alice.console("VerifiableConsumer", *words).splitlines())
+    assert sum(each["count"] for each in events if each["name"] == "records_consumed") == 5
+
+
 def test_metadata_quorum(admin: Tools, alice: Tools) -> None:
     assert "LeaderId:" in admin(f"{TOOLS}.MetadataQuorumCommand", "describe", "--status")
     refused = alice(f"{TOOLS}.MetadataQuorumCommand", "describe", "--status", fails=True)
@@ -142,6 +155,22 @@ EVERY_TOOL = {
     "cluster": Case("ClusterTool", "", "Cluster ID: ", before="cluster-id"),
     "cluster-endpoints": Case("ClusterTool", "", "unfenced", before="list-endpoints"),
     "broker-api-versions": Case("BrokerApiVersionsCommand", "", "Produce(0)"),
+    "e2e-latency": Case(
+        "EndToEndLatency", "--topic {topic} --num-records 3 --producer-acks all --record-size 9", "Percentiles"
+    ),
+    "console-share-consumer": Case(
+        "consumer.ConsoleShareConsumer",
+        "--topic {topic} --group {topic}-share --max-messages 1 --timeout-ms 60000",
+        "a",
+    ),
+    "share-consumer-perf-test": Case(
+        "ShareConsumerPerformance", "--topic {topic} --group {topic}-share --num-records 1", "data.consumed.in.MB"
+    ),
+    "streams-application-reset": Case(
+        "StreamsResetter",
+        "--application-id {topic}-app --input-topics {topic}",
+        "Reset-offsets for input topics [{topic}]",
+    ),
 }
 # What Kafka's tools say to alice about a topic that is not hers, and about the cluster.
 REFUSED = {
@@ -151,6 +180,7 @@ REFUSED = {
     "delete-records": "TopicAuthorizationException",
     "get-offsets": "Could not match any topic-partitions with the specified filters",
     "client-metrics": "Cluster authorization failed",
+    "streams-application-reset": "AuthorizationException",
 }
 COMPLETES = ("delete-records",)  # it says of each partition how it went, and succeeds
 
@@ -173,6 +203,10 @@ def stage(secure: SecureNode, new_name: Names, tmp_path_factory: pytest.TempPath
     producer.begin()
     producer.send(topic, 0, ["a", "b"])
     producer.commit()  # whose marker is a third offset
+    with Blocking(secure.at("PLAINTEXT")) as client:
+        client.admin.configs.set(
+            Resource(ResourceType.GROUP, f"{topic}-share"), {"share.auto.offset.reset": "earliest"}
+        )
     first = tmp_path_factory.mktemp("tools") / "first.json"
     first.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 0, "offset": 1}], "version": 1}))
     return Stage(topic, first)

@@ -25,11 +25,18 @@ def command(main_class: str, *args: str, classpath: str = CLASSPATH_431, options
 
 
 def run_tool(
-    main_class: str, *args: str, stdin: str | None = None, classpath: str = CLASSPATH_431, timeout_s: float = 120
+    main_class: str,
+    *args: str,
+    stdin: str | None = None,
+    classpath: str = CLASSPATH_431,
+    options: Sequence[str] = (),
+    timeout_s: float = 120,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a Java program in a JVM of its own. Never raises for its exit code, which the test checks."""
+    """Run a Java program in a JVM of its own, which has `options`. Never raises for its exit code, which the test
+    checks.
+    """
     return subprocess.run(
-        command(main_class, *args, classpath=classpath),
+        command(main_class, *args, classpath=classpath, options=options),
         input=stdin,
         capture_output=True,
         text=True,
