@@ -44,9 +44,12 @@ begin with `ottla_`.
 node with any other address does not start. `HTTPS://HOST:PORT` serves any address, with the node's TLS
 (`listener.name.metrics.ssl.…`, else `ssl.…`, reloaded as those of listeners) and the cluster's users: a client shows a
 certificate (`listener.name.metrics.ssl.client.auth`), or a name and a password (HTTP basic authentication): of a SCRAM
-user of the cluster, or of PLAIN users in `listener.name.metrics.plain.sasl.jaas.config`. With an authorizer it needs
-Describe on the cluster. Delegation tokens and other mechanisms are not taken. Anybody may ask `/healthz` and whether
-`/readyz`; its reasons are at `/readyz/reasons`, for users. `ottla up --secure` has such an endpoint on loopback:
+user of the cluster, or of PLAIN users in `listener.name.metrics.plain.sasl.jaas.config`. Or it shows a bearer token of
+a provider whose keys are at `sasl.oauthbearer.jwks.endpoint.url` (with its issuer and audience in
+`sasl.oauthbearer.expected.…`; all with the prefix `listener.name.metrics.` or without, read when the node starts). With
+an authorizer it needs Describe on the cluster. Delegation tokens and tickets are not taken. Anybody may ask `/healthz`
+and whether `/readyz`; its reasons are at `/readyz/reasons`, for users. `ottla up --secure` has such an endpoint on
+loopback:
 `curl --cacert secure/ca.pem -u admin https://127.0.0.1:PORT/metrics`.
 
 ```yaml

@@ -9,13 +9,16 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from tests.security.tokens import jwk, jwks, rsa_key, token
 from tests.server.metrics.scraping import Got, Scrape
+from tests.server.security.oauth_settings import AUDIENCE, ISSUER, LOGIN, UNSECURED, claims, signed
 from tests.server.security.secured import Certificates, plain_jaas
 from tests.server.talk import eventually
+from tests.support.processes.key_provider import KeyProvider
 
 from ottla import AclEntry, Admin, Blocking
 from ottla.model import limits
@@ -44,14 +47,20 @@ def running(tmp_path: Path, certificates: Certificates, **more: str) -> Iterator
 
 
 def get(
-    broker: EmbeddedBroker, context: ssl.SSLContext, path: str = "/metrics", user: str = "", password: str = ""
+    broker: EmbeddedBroker,
+    context: ssl.SSLContext,
+    path: str = "/metrics",
+    user: str = "",
+    password: str = "",
+    authorization: str = "",
 ) -> Got:
     assert broker.node is not None
     assert broker.node.metrics_address is not None
     connection = http.client.HTTPSConnection(*broker.node.metrics_address, timeout=60, context=context)
-    token = base64.b64encode(f"{user}:{password}".encode()).decode()
+    if user:
+        authorization = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
     try:
-        connection.request("GET", path, headers={"Authorization": f"Basic {token}"} if user else {})
+        connection.request("GET", path, headers={"Authorization": authorization} if authorization else {})
         response = connection.getresponse()
         return Got(response.status, dict(response.getheaders()), response.read().decode())
     finally:
@@ -94,6 +103,67 @@ def test_users_of_the_cluster(tmp_path: Path, certificates: Certificates, mechan
         assert known == counts(broker)[name][1] >= 1
         assert counts(broker)["NONE"] == (0, 1)
         assert counts(broker)[name][0] == 1
+
+
+def test_bearer_tokens(tmp_path: Path, certificates: Certificates, caplog: pytest.LogCaptureFixture) -> None:
+    """They are checked as on a listener, with the provider's keys, and need the same right."""
+    provider = KeyProvider(jwks(jwk(rsa_key(), kid="one", use="sig", alg="RS256")))
+    prefix = "listener_name_metrics_sasl_oauthbearer"
+    more = {
+        f"{prefix}_jwks_endpoint_url": provider.url,
+        f"{prefix}_expected_issuer": ISSUER,
+        f"{prefix}_expected_audience": AUDIENCE,
+        "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super_users": "User:ANONYMOUS",
+    }
+    context = trusting(certificates)
+    with closing(provider), running(tmp_path, certificates, **more) as broker:
+
+        def status(bearer: str, scheme: str = "Bearer") -> int:
+            return get(broker, context, authorization=f"{scheme} {bearer}").status
+
+        assert status(signed()) == 403
+        asyncio.run(allow_to_describe(broker, "User:alice"))
+        eventually(lambda: status(signed(), "bearer") == 200)
+        assert status(signed(sub="bob")) == 403
+        unsigned = token(claims(), {"alg": "none"}, signer=lambda _: b"")
+        wrong = [
+            signed(ahead_s=-7_200),
+            signed(key=rsa_key(1)),
+            signed(iss="https://other.test"),
+            unsigned,
+            "x.y.z",
+            "",
+        ]
+        assert [status(each) for each in wrong] == [401] * len(wrong)
+        assert counts(broker)["OAUTHBEARER"][1] == len(wrong)
+        asked = get(broker, context).headers["WWW-Authenticate"]
+        assert asked == 'Bearer realm="ottla"', "the last of two headers, behind that of Basic"
+        provider.document = jwks(jwk(rsa_key(1), kid="two"))
+        broker.clock.advance("10s")
+        assert (status(signed("two", rsa_key(1))), status(signed())) == (200, 401), "the keys were rotated"
+        assert not [each for each in (*filter(None, wrong), signed()) if each in caplog.text]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"listener_name_metrics_sasl_server_callback_handler_class": UNSECURED},
+        {"listener_name_metrics_oauthbearer_sasl_jaas_config": f"{LOGIN};"},
+    ],
+)
+def test_no_tokens_without_keys(tmp_path: Path, certificates: Certificates, settings: dict[str, str]) -> None:
+    with running(tmp_path, certificates, **settings) as broker:
+        for each in (signed(), token(claims(), {"alg": "none"}, signer=lambda _: b"")):
+            refused = get(broker, trusting(certificates), authorization=f"Bearer {each}")
+            assert refused.status == 401 and "Bearer" not in refused.headers["WWW-Authenticate"]
+
+
+def test_settings_of_tokens_that_are_wrong_stop_the_start(tmp_path: Path, certificates: Certificates) -> None:
+    more = {"listener_name_metrics_sasl_oauthbearer_jwks_endpoint_url": "gopher://keys"}
+    with pytest.raises(ApiError, match="listener METRICS: OAUTHBEARER: "), running(tmp_path, certificates, **more):
+        pass
 
 
 def test_whether_it_is_ready_is_told_to_anybody_and_reasons_to_users(

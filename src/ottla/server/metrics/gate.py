@@ -2,7 +2,9 @@
 
 A client proves who it is by its certificate (as on a listener of the protocol SSL), or by a user name and a password in
 each request (HTTP basic authentication): those of SCRAM users of the cluster, or of PLAIN users in the JAAS line
-`listener.name.metrics.plain.sasl.jaas.config`. With an authorizer it needs DESCRIBE on the cluster.
+`listener.name.metrics.plain.sasl.jaas.config`. Or by a bearer token (JWT) of a provider, if
+`sasl.oauthbearer.jwks.endpoint.url` names its keys: tokens are checked as those of a listener with OAUTHBEARER. With an
+authorizer it needs DESCRIBE on the cluster.
 
 Passwords are checked by workers, one at a time, because that takes milliseconds. A failure is answered after
 `connection.failed.authentication.delay.ms`, and counted with those of the listeners.
@@ -19,8 +21,10 @@ from http import HTTPStatus
 
 from ottla.model.settings.network import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS
 from ottla.security.acls import CLUSTER_NAME, AclOperation, AclResourceType
+from ottla.security.jwt import InvalidToken
 from ottla.security.principal import ANONYMOUS, Principal
 from ottla.security.sasl.jaas import InvalidJaas, parse_jaas_line, plain_users
+from ottla.security.sasl.oauthbearer import OAUTHBEARER
 from ottla.security.sasl.plain import PLAIN, check_against
 from ottla.security.sasl.scram.credentials import (
     ScramCredential,
@@ -36,8 +40,9 @@ from ottla.server.settings.configs import Configs
 from ottla.server.settings.listener_config import jaas_line
 from ottla.server.settings.metrics_listener import METRICS
 
-_BASIC = "basic"
+_BASIC, _BEARER = "basic", "bearer"
 _CHALLENGE = 'WWW-Authenticate: Basic realm="ottla", charset="UTF-8"\r\n'
+_OF_TOKENS = 'WWW-Authenticate: Bearer realm="ottla"\r\n'
 
 
 class MetricsGate:
@@ -46,6 +51,7 @@ class MetricsGate:
         self._configs = configs
         self._security = security
         self._credentials = credentials
+        self._tokens = security.bearer_tokens(METRICS)
         self._checking = asyncio.Lock()
 
     def guarded(self, resource: Resource) -> Resource:
@@ -58,16 +64,34 @@ class MetricsGate:
         return answer
 
     async def _refusal(self, request: HttpRequest) -> HttpAnswer | None:
-        principal = await self._by_password(request) if request.principal is ANONYMOUS else request.principal
+        principal = await self._by_header(request) if request.principal is ANONYMOUS else request.principal
         if principal is None:
             await asyncio.sleep(self._configs.broker[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS] / 1000)
-            return refusal(HTTPStatus.UNAUTHORIZED)._replace(headers=_CHALLENGE)
+            return refusal(HTTPStatus.UNAUTHORIZED)._replace(
+                headers=_CHALLENGE if self._tokens is None else _CHALLENGE + _OF_TOKENS
+            )
         authorizer = self._security.authorization.authorizer
         if authorizer is None or authorizer.allows(
             principal, request.host, AclOperation.DESCRIBE, AclResourceType.CLUSTER, CLUSTER_NAME
         ):
             return None
         return refusal(HTTPStatus.FORBIDDEN)
+
+    async def _by_header(self, request: HttpRequest) -> Principal | None:
+        token = None if self._tokens is None else _bearer(request.authorization)
+        return await self._by_password(request) if token is None else await self._by_token(request, token)
+
+    async def _by_token(self, request: HttpRequest, token: str) -> Principal | None:
+        assert self._tokens is not None, "see _by_header"
+        self._tokens.refresh()
+        try:
+            valid = await self._tokens.new_conversation().check(token)
+        except InvalidToken as error:
+            self._security.logins.failed(METRICS, OAUTHBEARER, request.host, "", str(error))
+            return None
+        principal = Principal.user(valid.principal_name)
+        self._security.logins.succeeded(METRICS, OAUTHBEARER, request.host, str(principal))
+        return principal
 
     async def _by_password(self, request: HttpRequest) -> Principal | None:
         logins, host = self._security.logins, request.host
@@ -120,3 +144,9 @@ def _basic(authorization: str) -> tuple[str, str] | None:
     except (binascii.Error, UnicodeDecodeError, ValueError):
         return None
     return (user, password) if scheme.lower() == _BASIC and user and colon and password else None
+
+
+def _bearer(authorization: str) -> str | None:
+    """Return the token of a request (RFC 6750); None if it has none."""
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == _BEARER else None

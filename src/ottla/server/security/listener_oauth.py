@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ottla.model.config import Config
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.settings.sasl import (
     SASL_OAUTHBEARER_CLOCK_SKEW_SECONDS,
     SASL_OAUTHBEARER_EXPECTED_AUDIENCE,
@@ -25,6 +26,8 @@ from ottla.model.settings.sasl import (
     SASL_SERVER_CALLBACK_HANDLER_CLASS,
 )
 from ottla.security.jwt import TokenExpectations
+from ottla.security.sasl.jaas import InvalidJaas, parse_jaas_line
+from ottla.security.sasl.oauthbearer import OAUTHBEARER
 from ottla.server.loop.runtime import Runtime
 from ottla.server.security.key_document import KeyDocument
 from ottla.server.security.oauth_conversation import OauthConversation, TokenRules
@@ -121,6 +124,20 @@ class ListenerOauth:
         """Begin to read the keys if it is time to; called from time to time."""
         if self._keys is not None:
             self._keys.refresh()
+
+
+def bearer_tokens(listener: str, runtime: Runtime, config: Config, jaas: str | None) -> ListenerOauth | None:
+    """Return the check of tokens that come over HTTP; None if those of the listener have no signature, because then
+    whoever reaches it could claim to be any user. Raise INVALID_CONFIG if tokens cannot be checked.
+    """
+    if config[SASL_SERVER_CALLBACK_HANDLER_CLASS] == _UNSECURED:
+        return None
+    try:
+        made = ListenerOauth(listener, runtime, config, parse_jaas_line(jaas).options if jaas else {})
+    except (InvalidJaas, ValueError) as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"listener {listener}: {OAUTHBEARER}: {error}") from None
+    made.refresh()
+    return made
 
 
 def _expectations(config: Config) -> TokenExpectations:

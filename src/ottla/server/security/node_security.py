@@ -19,8 +19,9 @@ from ottla.cluster.state import ClusterState
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.node_config import NodeConfig
 from ottla.model.resources import ResourceType
-from ottla.model.settings.sasl import OTTLA_SCRAM_UNKNOWN_USERS_SECRET
+from ottla.model.settings.sasl import OTTLA_SCRAM_UNKNOWN_USERS_SECRET, SASL_OAUTHBEARER_JWKS_ENDPOINT_URL
 from ottla.security.protocol import SecurityProtocol
+from ottla.security.sasl.oauthbearer import OAUTHBEARER
 from ottla.server.loop.runtime import Runtime
 from ottla.server.security.audit.sinks import audit_log
 from ottla.server.security.authorization import Authorization
@@ -29,12 +30,13 @@ from ottla.server.security.listener_security import ListenerSecurity
 from ottla.server.security.logins import Logins
 from ottla.server.settings.configs import Configs
 from ottla.server.settings.endpoints import inter_broker_listener
-from ottla.server.settings.listener_config import client_auth, listener_config
+from ottla.server.settings.listener_config import client_auth, jaas_line, listener_config
 from ottla.server.settings.listeners import ListenerAddress, security_protocols
 from ottla.server.settings.metrics_listener import METRICS, has_secured_metrics
 
 if TYPE_CHECKING:
     from ottla.server.security.credentials import Credentials
+    from ottla.server.security.listener_oauth import ListenerOauth
 
 
 class NodeSecurity:
@@ -67,6 +69,17 @@ class NodeSecurity:
 
     def listener(self, name: str) -> ListenerSecurity:
         return self._listeners[name]
+
+    def bearer_tokens(self, listener: str) -> ListenerOauth | None:
+        """Return the check of tokens that come over HTTP to this listener, as its settings are now; None if it takes
+        none. Raise INVALID_CONFIG for settings that are wrong.
+        """
+        config = listener_config(self._configs.node, listener, OAUTHBEARER)
+        if not config[SASL_OAUTHBEARER_JWKS_ENDPOINT_URL]:
+            return None
+        from ottla.server.security.listener_oauth import bearer_tokens
+
+        return bearer_tokens(listener, self._runtime, config, jaas_line(self._configs.node, listener, OAUTHBEARER))
 
     def check(self, *names: str) -> None:
         """Raise INVALID_CONFIG if a listener, of these or of all, cannot be secured."""

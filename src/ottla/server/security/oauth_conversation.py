@@ -40,6 +40,18 @@ class OauthConversation:
             await self._keys.read_again()
             return self._exchange.respond(message)
 
+    async def check(self, token: str) -> ValidToken:
+        """Check a token that comes without a message of SASL, as over HTTP. Raises InvalidToken."""
+        if self._keys is not None:
+            await self._keys.known()
+        try:
+            return self._check(token)
+        except UnknownKey:
+            assert self._keys is not None, "see _check"
+            self._may_read_again = False
+            await self._keys.read_again()
+            return self._check(token)
+
     def _check(self, token: str) -> ValidToken:
         keys = () if self._keys is None else self._keys.keys
         try:
