@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ottla.log.inspection import Destination, Placed
 
 PartitionResponse = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
+FIRST_VERSION_BY_ID = ProduceRequest.TopicProduceData.since("topic_id")
 _FIRST_VERSION_WITH_LEADER = ProduceResponse.since("node_endpoints")
-_FIRST_VERSION_BY_ID = ProduceRequest.TopicProduceData.since("topic_id")
 
 
 class Pending(NamedTuple):
@@ -87,7 +87,7 @@ def _outcome(entry: Pending, context: Context) -> ErrorCode | None:
 def name_produce_leaders(response: ProduceResponse, version: int, context: Context) -> None:
     """Name the leaders of the partitions that are not led here."""
     if version >= _FIRST_VERSION_WITH_LEADER:
-        by_id = version >= _FIRST_VERSION_BY_ID
+        by_id = version >= FIRST_VERSION_BY_ID
         name_leaders(
             response,
             ProduceResponse.NodeEndpoint,

@@ -14,6 +14,7 @@ from ottla.model.errors import ApiError, ErrorCode
 from ottla.records.batch import check_request
 from ottla.security.acls import AclOperation, AclResourceType
 from ottla.security.decisions import Decisions
+from ottla.server.api.acknowledging import FIRST_VERSION_BY_ID
 from ottla.server.api.context import Context
 from ottla.server.api.guard.answers import merged
 from ottla.server.api.guard.checks import decisions_of
@@ -25,8 +26,6 @@ from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 Topic = ProduceRequest.TopicProduceData
 TopicResponse = ProduceResponse.TopicProduceResponse
 PartitionResponse = TopicResponse.PartitionProduceResponse
-
-_FIRST_VERSION_BY_ID = ProduceRequest.TopicProduceData.since("topic_id")
 
 
 def guard(handler: Handler) -> Handler:
@@ -90,7 +89,7 @@ def _is_transactional(data: Topic.PartitionProduceData, context: Context) -> boo
 
 def _name(topic: Topic, context: Context) -> str:
     """Return the name of a topic; an id without a topic has none, and the handler refuses it."""
-    if context.request_version < _FIRST_VERSION_BY_ID:
+    if context.request_version < FIRST_VERSION_BY_ID:
         return topic.name
     return context.member.state.topic_name(topic.topic_id) or ""
 

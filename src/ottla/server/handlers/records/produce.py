@@ -24,7 +24,14 @@ from ottla.model.names import INTERNAL_TOPICS
 from ottla.records.batch import BatchHeader, check_request
 from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.security.acls import AclOperation
-from ottla.server.api.acknowledging import Pending, name_produce_leaders, turn_into_error, wait_for_placed, when_durable
+from ottla.server.api.acknowledging import (
+    FIRST_VERSION_BY_ID,
+    Pending,
+    name_produce_leaders,
+    turn_into_error,
+    wait_for_placed,
+    when_durable,
+)
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.needs import Needs, on_topic, on_transaction
@@ -43,7 +50,6 @@ TopicData = ProduceRequest.TopicProduceData
 TopicResponse = ProduceResponse.TopicProduceResponse
 PartitionResponse = TopicResponse.PartitionProduceResponse
 RecordError = PartitionResponse.BatchIndexAndErrorMessage
-FIRST_VERSION_BY_ID = ProduceRequest.TopicProduceData.since("topic_id")
 
 
 # Kafka includes the log start offset in every refusal by the log, except for these errors.
@@ -83,7 +89,9 @@ def _admit(request: ProduceRequest, context: Context, version: int) -> Answer[Pr
 
 
 def _ask_gate(request: ProduceRequest, topic_data: list[TopicData], context: Context, version: int) -> Later[Verdict]:
-    """Return which of the transactional batches may be appended."""
+    """Return which of the transactional batches may be appended. The append looks for their partitions again: while the
+    gate waits, each of them may be closed, or led elsewhere.
+    """
     assert request.transactional_id is not None, "without one, transactional batches are refused"
     batches = []
     for topic in topic_data:
