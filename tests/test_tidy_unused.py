@@ -25,6 +25,7 @@ KEPT = {
     "ottla/wire/journal": "",
     # The public API of clients and of tests in other projects.
     "ottla/client/blocking/blocking.py": "share_consumer",
+    "ottla/client/profiles.py": "of_properties",
     "ottla/testing/secure.py": "client_settings registry_security_of",
     # What asyncio calls on a loop and on a transport.
     "ottla/sim/world/loop.py": "_run_once _process_events _write_to_self",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ottla.client.producer.partitioner import RoundRobin
     from ottla.client.producer.producer import Producer
     from ottla.client.producer.transaction import Transaction
+    from ottla.client.profiles import Profile
     from ottla.client.registry import RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
     from ottla.client.security.security import Security
     from ottla.client.share.consumer import ShareConsumer
@@ -88,6 +89,7 @@ __all__ = [
     "Producer",
     "ProducerFenced",
     "ProducerOptions",
+    "Profile",
     "QuotaEntity",
     "QuotaName",
     "RangeReader",
@@ -164,6 +166,7 @@ _HOMES = {
     "RoundRobin": "ottla.client.producer.partitioner",
     "Producer": "ottla.client.producer.producer",
     "Transaction": "ottla.client.producer.transaction",
+    "Profile": "ottla.client.profiles",
     "RegistryError": "ottla.client.registry",
     "RegistryOptions": "ottla.client.registry",
     "RegistryUnreachable": "ottla.client.registry",

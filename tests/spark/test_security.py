@@ -19,6 +19,7 @@ from tests.server.security.secured import PASSWORDS
 from tests.support import tools
 from tests.support.processes.kdc import Kdc
 from tests.support.processes.secure_kafka import PASSWORD, SecureKafka
+from tests.support.profiles import write_profiles
 from tests.support.spark import sessions as sparks
 
 from ottla.client.blocking.blocking import Blocking
@@ -114,6 +115,15 @@ def registry(ottla: SecureNode) -> Iterator[Registry]:
     made.stop()
 
 
+def by_profile(ottla: SecureNode, directory: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """What the driver does with a profile of admin, and the environment in which it is there."""
+    profile = {"bootstrap": ottla.at("SASL_SSL"), **ottla.security("SASL_SSL", "SCRAM-SHA-256", "admin").java()}
+    told = {"name": "safe", "topic": "profiled", "copies": "copied", "checkpoint": str(directory / "copied-checkpoint")}
+    for topic in ("profiled", "copied"):
+        ottla.create(topic)
+    return told, write_profiles(directory / "home", {"safe": profile})
+
+
 def typed(ottla: SecureNode, registry: Registry, topic: str) -> dict[str, object]:
     """Options of typed columns: alice shows the cluster a certificate, and tells the registry a password."""
     identity = ottla.certificates.authority.client("alice")
@@ -158,7 +168,9 @@ def test_secured_clusters_are_read_and_written_and_no_secret_is_shown(
     places = {"rows": (kafka.at("SECURE"), settings), "alice-rows": (ottla.at("SASL_SSL"), ours)} | {
         topic: (every.at(way), every.security(way).java()) for topic, way in BY_MECHANISM.items()
     }
+    profile, home = by_profile(ottla, tmp_path)
     told = {
+        "profile": profile,
         "clusters": [
             {"topic": topic, "bootstrap": place, "security": security} for topic, (place, security) in places.items()
         ],
@@ -180,7 +192,7 @@ def test_secured_clusters_are_read_and_written_and_no_secret_is_shown(
             input=json.dumps(told),
             capture_output=True,
             text=True,
-            env=sparks.environment(),
+            env=sparks.environment() | home,
             timeout=500,
             check=False,
         )
@@ -191,12 +203,13 @@ def test_secured_clusters_are_read_and_written_and_no_secret_is_shown(
         (token,) = clients["alice-rows"].admin.tokens.all()
     assert str(token.owner) == "User:alice"
     assert "typed 100\n" in done.stdout
+    assert "by the option 100 " in done.stdout and "by the session 100\n" in done.stdout
     assert "tokens 1\n" in done.stdout and "read with a token 100\n" in done.stdout
     # Plans, answers and web pages were printed.
     assert all(
         word in done.stdout for word in ("Physical Plan", "sparkProperties", "Runtime Information", "Details for")
     )
-    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and "home" not in path.parts]
     assert any("checkpoint" in path.parts for path in written)
     (log,) = (path for path in written if path.name.startswith("events_"))
     assert "SparkListenerSQLExecutionStart" in log.read_text(), "it is not compressed"

@@ -1,19 +1,27 @@
-"""Profiles and Kafka's client properties, read from files.
+"""Profiles: how to reach a cluster and its registry, by name.
+
+    profile = Profile.named("prod")
+    producer, registry = Producer(profile.client_options()), SchemaRegistry(profile.registry_options())
 
 `~/.config/ottla/profiles.toml` has a table for each profile: `bootstrap`, `registry`, and the security settings with
-Kafka's names, quoted or not. A file of Kafka's (`--command-config`) has the same settings as properties.
+Kafka's names, quoted or not. A file of properties for Kafka's own clients has the same settings.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ottla.operations.errors import CommandError
+if TYPE_CHECKING:
+    from ottla.client.options import ClientOptions
+    from ottla.client.registry import RegistryOptions
+
+log = logging.getLogger(__name__)
 
 _BOOTSTRAP: Final = ("bootstrap", "bootstrap.servers")
 _REGISTRY: Final = ("registry", "schema.registry.url")
@@ -28,21 +36,63 @@ _OTHERS: Final = ("bootstrap.controllers",)
 _NEAR: Final = 0.85  # how much of a name must agree with a known one, so that it counts as mistyped
 
 
+class ProfileError(ValueError):
+    """A profile, or a file of profiles, cannot be used; `hint` says what helps."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
 @dataclass(frozen=True, slots=True)
-class ClientProfile:
-    """How to reach a cluster and its registry. The settings may hold secrets."""
+class Profile:
+    """How to reach a cluster and its registry. The settings may hold secrets, which its text does not show."""
 
     name: str
     bootstrap: str | None = None
-    registry: str | None = None
+    registry: str | None = field(default=None, repr=False)  # a URL may have a password in it
     security: Mapping[str, str] = field(default_factory=dict, repr=False)  # Kafka's settings
     registry_security: Mapping[str, str] = field(default_factory=dict, repr=False)  # Confluent's settings
     where: str = ""  # the file and the profile, for errors
+
+    @classmethod
+    def named(cls, name: str, path: str | Path | None = None) -> Profile:
+        """Read a profile of this user, or of another file of profiles. Raises ValueError if there is none, or if it
+        cannot be used; warns if other users can read the secrets in the file.
+        """
+        place = profiles_path() if path is None else Path(path)
+        profiles = read_profiles(place)
+        found = profile_in(profiles, name, place)
+        if is_exposed(place, profiles):
+            log.warning("%s holds secrets, and other users can read it: chmod 600 %s", place, place)
+        return found
+
+    @classmethod
+    def of_properties(cls, path: str | Path) -> Profile:
+        """Read a file of properties for Kafka's clients, as `--command-config` does. Raises ValueError."""
+        return read_properties(Path(path))
 
     @property
     def settings(self) -> dict[str, str]:
         """All settings of security by name."""
         return {**self.security, **self.registry_security}
+
+    def client_options(self, client_id: str = "ottla") -> ClientOptions:
+        """The options of clients of the cluster: its addresses and its security."""
+        from ottla.client.options import ClientOptions, parse_bootstrap
+
+        if self.bootstrap is None:
+            raise ProfileError(f"{self.where} has no bootstrap", _PROFILE_HINT)
+        return ClientOptions(parse_bootstrap(self.bootstrap), client_id, security=self.security or None)
+
+    def registry_options(self) -> RegistryOptions:
+        """The options of clients of the registry, likewise."""
+        from ottla.client.registry import RegistryOptions
+        from ottla.client.security.registry_settings import registry_security
+
+        if self.registry is None:
+            raise ProfileError(f"{self.where} has no registry", _PROFILE_HINT)
+        return RegistryOptions.of(self.registry, registry_security(self.registry_security, self.security))
 
 
 def profiles_path() -> Path:
@@ -50,8 +100,8 @@ def profiles_path() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "ottla" / "profiles.toml"
 
 
-def read_profiles(path: Path) -> dict[str, ClientProfile]:
-    """Read all profiles; none if there is no file. Raises CommandError if it cannot be read."""
+def read_profiles(path: Path) -> dict[str, Profile]:
+    """Read all profiles; none if there is no file. Raises ProfileError if it cannot be read."""
     import tomllib
 
     try:
@@ -59,21 +109,21 @@ def read_profiles(path: Path) -> dict[str, ClientProfile]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error.strerror}", _PROFILE_HINT) from None
+        raise ProfileError(f"{path} cannot be read: {error.strerror}", _PROFILE_HINT) from None
     except UnicodeDecodeError as error:
-        raise CommandError(f"{path} is not TOML: {_wrong_byte(error)}", _PROFILE_HINT) from None
+        raise ProfileError(f"{path} is not TOML: {_wrong_byte(error)}", _PROFILE_HINT) from None
     except tomllib.TOMLDecodeError as error:
-        raise CommandError(f"{path} is not TOML: {error}", _PROFILE_HINT) from None
-    found: dict[str, ClientProfile] = {}
+        raise ProfileError(f"{path} is not TOML: {error}", _PROFILE_HINT) from None
+    found: dict[str, Profile] = {}
     for name, table in tables.items():
         if not isinstance(table, dict):
-            raise CommandError(f"{path}: {name} is no table; a profile begins with [{name}]", _PROFILE_HINT)
+            raise ProfileError(f"{path}: {name} is no table; a profile begins with [{name}]", _PROFILE_HINT)
         where = f"{path}: profile {name}"
         found[name] = _profile(name, _flat(table, where), where, strict=True)
     return found
 
 
-def read_command_config(path: Path) -> ClientProfile:
+def read_properties(path: Path) -> Profile:
     """Read a file of properties for Kafka's clients. What is neither security nor an address has no effect here, unless
     its name is so near to one of these that it is mistyped.
     """
@@ -83,19 +133,30 @@ def read_command_config(path: Path) -> ClientProfile:
         text = path.read_text(encoding="utf-8")
         entries = list(parse_entries(text))
     except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error.strerror}", _PATH_HINT) from None
+        raise ProfileError(f"{path} cannot be read: {error.strerror}", _PATH_HINT) from None
     except UnicodeDecodeError as error:
-        raise CommandError(f"{path} is no file of properties: {_wrong_byte(error)}", _HINT) from None
+        raise ProfileError(f"{path} is no file of properties: {_wrong_byte(error)}", _HINT) from None
     except PropertiesError as error:
-        raise CommandError(f"{path} is no file of properties: {error}", _HINT) from None
+        raise ProfileError(f"{path} is no file of properties: {error}", _HINT) from None
     if _PEM in text.partition("=")[0]:
-        raise CommandError(f"{path} holds certificates or keys, and no properties", _PEM_HINT)
+        raise ProfileError(f"{path} holds certificates or keys, and no properties", _PEM_HINT)
     if not any(each.separator or each.value for each in entries):
-        raise CommandError(f"{path} is no file of properties: no line of it is name=value", _HINT)
+        raise ProfileError(f"{path} is no file of properties: no line of it is name=value", _HINT)
     return _profile(path.name, {each.name: each.value for each in entries}, str(path), strict=False)
 
 
-def is_exposed(path: Path, profiles: Mapping[str, ClientProfile]) -> bool:
+def profile_in(profiles: Mapping[str, Profile], name: str, path: Path) -> Profile:
+    """Return one of the profiles of a file. Raises ProfileError if it is not there, or is empty."""
+    if name not in profiles:
+        known = f"it has {', '.join(profiles)}" if profiles else "`ottla profile --help` shows how to make one"
+        raise ProfileError(f"there is no profile {name} in {path}", known)
+    found = profiles[name]
+    if not (found.bootstrap or found.registry or found.settings):
+        raise ProfileError(f"{found.where} is empty", "`ottla profile --help` says what is in one: bootstrap, and more")
+    return found
+
+
+def is_exposed(path: Path, profiles: Mapping[str, Profile]) -> bool:
     """Return whether other users can read the file, and it holds a secret itself."""
     from ottla.client.security.names import is_secret_name
 
@@ -130,7 +191,7 @@ def _flat(table: Mapping[str, object], where: str, prefix: str = "") -> dict[str
         elif isinstance(value, str) or not _is_text(prefix + name):
             found[prefix + name] = str(value).lower() if isinstance(value, bool) else str(value)
         else:
-            raise CommandError(f"{where}: {prefix}{name} is a text: write it in quotes", _PROFILE_HINT)
+            raise ProfileError(f"{where}: {prefix}{name} is a text: write it in quotes", _PROFILE_HINT)
     return found
 
 
@@ -158,7 +219,7 @@ def _mistyped(unknown: list[str]) -> str | None:
     return None
 
 
-def _profile(name: str, settings: Mapping[str, str], where: str, *, strict: bool) -> ClientProfile:
+def _profile(name: str, settings: Mapping[str, str], where: str, *, strict: bool) -> Profile:
     from ottla.client.security.names import check_names, is_security_name
     from ottla.client.security.registry_settings import is_registry_name, registry_security
 
@@ -176,8 +237,8 @@ def _profile(name: str, settings: Mapping[str, str], where: str, *, strict: bool
         check_names(kafka)
         registry_security(registry, kafka)
     except ValueError as error:
-        raise CommandError(f"{where}: {error}", _PROFILE_HINT if strict else _HINT) from None
-    return ClientProfile(
+        raise ProfileError(f"{where}: {error}", _PROFILE_HINT if strict else _HINT) from None
+    return Profile(
         name,
         bootstrap=next((addresses[each] for each in _BOOTSTRAP if each in addresses), None),
         registry=next((addresses[each] for each in _REGISTRY if each in addresses), None),

@@ -76,6 +76,9 @@ def _option(name: str, parse: Callable[[str], T], default: T, doc: str, use: Use
 FORMATS = one_of("avro", "json", "protobuf", "raw", "string")
 _NO_NAMES: tuple[str, ...] = ()
 
+# --- where -------------------------------------------------------------------------------------------------
+PROFILE = _option("profile", text, None, "A profile of the driver's user: addresses and security.", Use.BOTH)
+
 # --- what to read -------------------------------------------------------------------------------------------
 SUBSCRIBE = _option("subscribe", str, None, "Topics to read, with commas between them.")
 SUBSCRIBE_PATTERN = _option(

@@ -38,6 +38,7 @@ from ottla.client.security.security import Security
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.spark.kafka_settings import parse_kafka_settings
+from ottla.spark.profile_option import with_profile
 from ottla.spark.runtime.shared_environment import settle_environment
 from ottla.spark.service_addresses import bootstrap_of, security_options
 
@@ -257,7 +258,7 @@ def planned_sources(session: "SparkSession", query_id: str) -> list[CommittedSou
 
 
 def _committed(options: Mapping[str, str]) -> CommittedSource:
-    settings = parse_kafka_settings(options)
+    settings = parse_kafka_settings(with_profile(options))
     return CommittedSource(settings.bootstrap, settings.get("group.id"), settings.security)
 
 

@@ -92,6 +92,22 @@ def security_options(address: str | None) -> Mapping[str, str]:
     return {} if address is None else _security.get(address, {})
 
 
+def cluster_options(spark: "SparkSession", bootstrap: str | None, options: Mapping[str, object]) -> dict[str, str]:
+    """The options of a source or sink for its cluster: none if the other options name a profile, which has them."""
+    if bootstrap is None and "profile" in options:
+        return {}
+    address = bootstrap_of(spark, bootstrap)
+    return {"kafka.bootstrap.servers": address, **security_options(address)}
+
+
+def registry_options(spark: "SparkSession", registry: str | None, options: Mapping[str, object]) -> dict[str, str]:
+    """The options for the registry, likewise; none if it is not set anywhere."""
+    if registry is None and "profile" in options:
+        return {}
+    address = registry_of(spark, registry)
+    return {} if address is None else {"schema.registry.url": address, **security_options(address)}
+
+
 def conf(spark: "SparkSession", name: str) -> str | None:
     """A setting of the session; None if it is not set."""
     found = spark.conf.get(name, None)

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from ottla.spark.option_values import OptionError
 from ottla.spark.options import FILTER_PUSHDOWN
 from ottla.spark.plain import told_plainly
+from ottla.spark.profile_option import with_profile
 from ottla.spark.read.settings import ReadSettings, parse_read
 from ottla.spark.read.shape import RowShape, shape_of
 from ottla.spark.runtime.worker_memory import settle
@@ -35,7 +36,7 @@ class OttlaSource(DataSource):
 
     @told_plainly
     def schema(self) -> StructType:
-        schema = shape_of(parse_read(self.options, streaming=None)).schema
+        schema = shape_of(parse_read(with_profile(self.options), streaming=None)).schema
         settle()
         return schema
 
@@ -43,7 +44,7 @@ class OttlaSource(DataSource):
     def reader(self, schema: StructType) -> "DataSourceReader":
         from ottla.spark.read.reader import FilteringReader, OttlaReader
 
-        settings = parse_read(self.options, streaming=False)
+        settings = parse_read(with_profile(self.options), streaming=False)
         kind = FilteringReader if settings.options[FILTER_PUSHDOWN] else OttlaReader
         return kind(settings, _checked(settings, schema))
 
@@ -51,18 +52,20 @@ class OttlaSource(DataSource):
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":
         from ottla.spark.read.stream_reader import OttlaStreamReader
 
-        settings = parse_read(self.options, streaming=True)
+        settings = parse_read(with_profile(self.options), streaming=True)
         return OttlaStreamReader(settings, _checked(settings, schema))
 
+    @told_plainly
     def writer(self, schema: StructType, overwrite: bool) -> "DataSourceWriter":
         from ottla.spark.writer import BatchWriter
 
-        return BatchWriter(self.options, schema, overwrite=overwrite)
+        return BatchWriter(with_profile(self.options), schema, overwrite=overwrite)
 
+    @told_plainly
     def streamWriter(self, schema: StructType, overwrite: bool) -> "DataSourceStreamWriter":
         from ottla.spark.writer import StreamWriter
 
-        return StreamWriter(self.options, schema)
+        return StreamWriter(with_profile(self.options), schema)
 
 
 def _checked(settings: ReadSettings, schema: StructType) -> RowShape:

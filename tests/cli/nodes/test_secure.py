@@ -335,7 +335,7 @@ def test_a_plaintext_cluster_does_not_become_secure(tmp_path: Path) -> None:
 
 
 def test_a_profile_is_added_to_those_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ottla.cli.profile.files import profiles_path, read_profiles
+    from ottla.client.profiles import profiles_path, read_profiles
 
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     path = profiles_path()

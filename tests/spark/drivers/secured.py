@@ -1,9 +1,9 @@
 """A driver that reads and writes secured clusters, and prints whatever Spark shows about it.
 
 Its standard input is a JSON document: `clusters` (each with `bootstrap`, `security` in Kafka's settings, and `topic`),
-`token` (see _read_with_token), `typed` (see _write_and_read_typed), `jars` and `directory`. In each cluster it writes a
-batch, reads it, and copies the topic with a stream. It prints plans, Spark's web pages, the answers of its REST API,
-and the results.
+`profile` (see _use_profile), `token` (see _read_with_token), `typed` (see _write_and_read_typed), `jars` and
+`directory`. In each cluster it writes a batch, reads it, and copies the topic with a stream. It prints plans, Spark's
+web pages, the answers of its REST API, and the results.
 """
 
 import contextlib
@@ -40,6 +40,7 @@ def main() -> None:
         own = {"bootstrap": cluster["bootstrap"], "security": cluster["security"]}
         spark = session("secured", master="local[2]", **own, **settings)
         _write_and_read(spark, cluster, directory / cluster["topic"])
+    _use_profile(spark, told["profile"])
     _read_with_token(spark, told["token"])
     _write_and_read_typed(spark, told["typed"])
     _print_web_pages(spark)
@@ -67,6 +68,21 @@ def _write_and_read(spark: Any, cluster: dict[str, Any], directory: Path) -> Non
     query.explain(True)
     print(query.lastProgress, query.status)
     print("copied", name, topic(f"{name}-copy", stream=False).count())
+
+
+def _use_profile(spark: Any, told: dict[str, Any]) -> None:
+    """Write and read `topic` with the profile `name`: as an option of the source and the sink, and of the session."""
+    own = {"profile": told["name"], "topic": told["topic"]}
+    frame = spark.range(100).selectExpr("cast(id as string) as value")
+    frame.write.format("ottla").options(**own).mode("append").save()
+    by_option = topic(told["topic"], stream=False, profile=told["name"])
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        by_option.explain("extended")
+    print("by the option", by_option.count(), shown.getvalue())
+    copies = to(topic(told["topic"], profile=told["name"]), told["copies"], profile=told["name"])
+    copies.start(checkpoint=told["checkpoint"], name="copy-by-profile", trigger="once").awaitTermination()
+    session("secured", profile=told["name"])
+    print("by the session", topic(told["copies"], stream=False).count())
 
 
 def _read_with_token(spark: Any, told: dict[str, Any]) -> None:

@@ -79,7 +79,8 @@ class SecureClients:
 
     def save_profile(self, name: str) -> None:
         """Add a profile with this name to the file of profiles of this user; one that is there stays."""
-        from ottla.cli.profile.files import profiles_path, read_profiles
+        from ottla.cli.profile.files import read_profiles
+        from ottla.client.profiles import profiles_path
 
         path = profiles_path()
         if name in read_profiles(path):

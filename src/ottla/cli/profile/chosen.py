@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 if TYPE_CHECKING:
-    from ottla.cli.profile.files import ClientProfile
+    from ottla.client.profiles import Profile
     from ottla.client.security.registry_settings import RegistrySecurity
     from ottla.client.security.security import Security
 
@@ -63,13 +63,13 @@ def hoisted(arguments: list[str], context: typer.Context | None = None) -> list[
     return front + rest
 
 
-def chosen() -> ClientProfile | None:
+def chosen() -> Profile | None:
     """Read the profile that was chosen; None if there is none. Raises CommandError if it does not exist."""
     choice = _choice.get()
     if choice.profile is None and choice.config is None:
         return None
-    from ottla.cli.profile.files import profiles_path, read_command_config, read_profiles
-    from ottla.operations.errors import CommandError
+    from ottla.cli.profile.files import profile_in, read_command_config, read_profiles
+    from ottla.client.profiles import profiles_path
 
     if choice.config is not None:
         found = read_command_config(choice.config)
@@ -77,20 +77,16 @@ def chosen() -> ClientProfile | None:
         return found
     path = profiles_path()
     profiles = read_profiles(path)
-    if choice.profile not in profiles:
-        known = f"it has {', '.join(profiles)}" if profiles else "`ottla profile --help` shows how to make one"
-        raise CommandError(f"there is no profile {choice.profile} in {path}", known)
+    assert choice.profile is not None
+    found = profile_in(profiles, choice.profile, path)
     warn_if_exposed(path, profiles)
-    found = profiles[choice.profile]
-    if not (found.bootstrap or found.registry or found.settings):
-        raise CommandError(f"{found.where} is empty", "`ottla profile --help` says what is in one: bootstrap, and more")
     return found
 
 
-def warn_if_exposed(path: Path, profiles: dict[str, ClientProfile]) -> None:
+def warn_if_exposed(path: Path, profiles: dict[str, Profile]) -> None:
     """Warn once if other users can read secrets in the file."""
-    from ottla.cli.profile.files import is_exposed
     from ottla.cli.terminal.plain import print_warning
+    from ottla.client.profiles import is_exposed
 
     if path not in _warned and is_exposed(path, profiles):
         _warned.add(path)

@@ -22,8 +22,9 @@ app = typer.Typer(
 def list_profiles(as_json: Json = False) -> None:
     """List the profiles with their addresses."""
     from ottla.cli.profile.chosen import warn_if_exposed
-    from ottla.cli.profile.files import profiles_path, read_profiles, shown_url
+    from ottla.cli.profile.files import read_profiles
     from ottla.cli.terminal.output import print_rows
+    from ottla.client.profiles import profiles_path, shown_url
 
     path = profiles_path()
     profiles = read_profiles(path)
@@ -47,8 +48,9 @@ def show(
 ) -> None:
     """Show the settings of one profile; secrets are hidden."""
     from ottla.cli.profile.chosen import warn_if_exposed
-    from ottla.cli.profile.files import profiles_path, read_profiles, shown_url
+    from ottla.cli.profile.files import read_profiles
     from ottla.cli.terminal.output import print_json, print_rows
+    from ottla.client.profiles import profiles_path, shown_url
     from ottla.client.security.names import hidden
 
     path = profiles_path()

@@ -63,7 +63,7 @@ class RegistryCalls:
     @property
     def shown_url(self) -> str:
         """The URL without the user and the password that may be in it."""
-        from ottla.cli.profile.files import shown_url
+        from ottla.client.profiles import shown_url
 
         return shown_url(self.url) or ""
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ottla.client.profiles import Profile
 from ottla.spark.progress import watch
 from ottla.spark.runtime.java import prepare_java
 from ottla.spark.service_addresses import BOOTSTRAP, REGISTRY, bootstrap_of, registry_of, remember_security
@@ -50,6 +51,7 @@ def session(
     bootstrap: str | None = None,
     registry: str | None = None,
     security: Mapping[str, str] | None = None,
+    profile: str | None = None,
     log_level: str = "ERROR",
     **settings: str,
 ) -> "SparkSession":
@@ -58,11 +60,16 @@ def session(
 
     `master` is a Spark master (by default `local[*]`); `remote="sc://host:port"` is for Spark Connect, which needs no
     Java on this machine. `security` are Kafka's settings for the cluster (security.protocol, ssl.*, sasl.*) and
-    Confluent's for the registry; they do not become settings of the session, where Spark would show them. Other
-    settings are given by their names: `session("job", **{"spark.sql.shuffle.partitions": "8"})`. Raises `NoJava`.
+    Confluent's for the registry; they do not become settings of the session, where Spark would show them. `profile`
+    names a profile (`ottla.Profile`) that has all of these; what is given beside it counts first. Other settings are
+    given by their names: `session("job", **{"spark.sql.shuffle.partitions": "8"})`. Raises `NoJava`.
     """
     if master and remote:
         raise ValueError("either master or remote, not both")
+    if profile is not None:
+        own = Profile.named(profile)
+        bootstrap, registry = bootstrap or own.bootstrap, registry or own.registry
+        security = {**own.settings, **(security or {})}
     given = {name: str(value) for name, value in settings.items()}
     if bootstrap:
         given[BOOTSTRAP] = bootstrap

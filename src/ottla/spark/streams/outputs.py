@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ottla.spark.checkpoints import sink_id
-from ottla.spark.service_addresses import bootstrap_of, registry_of, security_options
+from ottla.spark.service_addresses import cluster_options, registry_options
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -119,14 +119,11 @@ def to(
     expression), if that is given; a column that is named `partition` is not used, because it says where a record came
     from. `dead`: other records (see `dead_letters`) that go to other topics within the same query, by topic.
     """
-    cluster = bootstrap_of(frame.sparkSession, bootstrap)
-    told = {"kafka.bootstrap.servers": cluster, **security_options(cluster)}
+    told = cluster_options(frame.sparkSession, bootstrap, options)
     rows = _records(frame, key, value, partition, typed=format is not None)
     if format is not None:
         told["value.format"] = format
-        address = registry_of(frame.sparkSession, registry)
-        if address is not None:
-            told |= {"schema.registry.url": address, **security_options(address)}
+        told |= registry_options(frame.sparkSession, registry, options)
     if dead:
         if format is not None:
             raise ValueError(

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.spark.runtime.shared_environment import settle_environment
 from ottla.spark.service_addresses import (
-    bootstrap_of,
+    cluster_options,
     note_topics,
-    registry_of,
+    registry_options,
     replaying,
     rereading,
-    security_options,
     the_session,
 )
 from ottla.spark.streams.outputs import Output, to
@@ -85,17 +84,14 @@ def source_options(
     if not names:
         raise ValueError("the name of a topic is needed")
     session = the_session(spark)
-    address = bootstrap_of(session, bootstrap)
     told = {
-        "kafka.bootstrap.servers": address,
-        **security_options(address),
+        **cluster_options(session, bootstrap, options),
         "subscribe": ",".join(names),
         "startingOffsets": starting,
     }
     given = {"key.format": key, "value.format": value, "value.schema": schema}
     if key or value:
-        given["schema.registry.url"] = registry_of(session, registry)
-        told.update(security_options(given["schema.registry.url"]))
+        told.update(registry_options(session, registry, options))
     told.update({name: each for name, each in given.items() if each is not None})
     told.update({name: str(each) for name, each in options.items()})
     return told
