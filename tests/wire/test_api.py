@@ -12,7 +12,6 @@ from ottla.wire.api import API_NAMES, module_of, request_class, response_class, 
 from ottla.wire.header import request_header_version, response_header_version
 from ottla.wire.message import Request, Response
 
-
 FIRST_OF_OURS = 30_000  # ADR 0048
 
 

@@ -8,16 +8,19 @@ topics; they also stay in the dead-letter topic.
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.operations.errors import CommandError
 from ottla.operations.formats import time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping, Sequence
 
     from ottla.client.cluster import Cluster
-    from ottla.client.consumer.ranges import ConsumedRecord
+    from ottla.client.consumer.ranges import ConsumedRecord, Span
 
 PREFIX = "ottla.dlq."
 REDRIVEN_FROM = PREFIX + "redriven-from"
@@ -81,25 +84,52 @@ class ChosenLetters(NamedTuple):
 
 async def select_letters(cluster: Cluster, topic: str, wanted: Selection) -> ChosenLetters:
     """The wanted letters that are in the topic now."""
-    from ottla.client.consumer.ranges import RangeReader, Span, decode_batch
-
-    spans = [Span(topic, each.index) for each in (await cluster.topic(topic)).partitions]
     found: list[DeadLetter] = []
     others = 0
-    async with RangeReader(cluster, spans) as reader:
-        async for batch in reader.batches():
-            for record in decode_batch(batch):
-                letter = _letter(record)
-                if letter is None:
-                    others += 1
-                elif wanted.takes(letter):
-                    if len(found) == wanted.max_letters:
-                        return ChosenLetters(found, True, others)
-                    found.append(letter)
+    async with aclosing(read_letters(cluster, await _spans(cluster, topic, ()))) as letters:
+        async for _, letter in letters:
+            if letter is None:
+                others += 1
+            elif wanted.takes(letter):
+                if len(found) == wanted.max_letters:
+                    return ChosenLetters(found, True, others)
+                found.append(letter)
     return ChosenLetters(found, False, others)
 
 
-def _letter(record: ConsumedRecord) -> DeadLetter | None:
+async def read_letters(
+    cluster: Cluster, spans: Iterable[Span]
+) -> AsyncGenerator[tuple[ConsumedRecord, DeadLetter | None], None]:
+    """Yield the records of spans, each with the letter in it, if it is one."""
+    from ottla.client.consumer.ranges import RangeReader, decode_batch
+
+    async with RangeReader(cluster, spans) as reader, aclosing(reader.batches()) as batches:
+        async for batch in batches:
+            for record in decode_batch(batch):
+                yield record, letter_of(record)
+
+
+async def _spans(cluster: Cluster, topic: str, places: Iterable[tuple[int, int]]) -> list[Span]:
+    """What is in the topic now; with `places`, only as much as has them."""
+    from ottla.client.consumer.offsets import bounds_each
+    from ottla.client.consumer.ranges import Span
+    from ottla.model.ids import TopicPartition
+
+    named: dict[int, list[int]] = {}
+    for partition, offset in places:
+        named.setdefault(partition, []).append(offset)
+    partitions = [TopicPartition(topic, each.index) for each in (await cluster.topic(topic)).partitions]
+    bounds = (await bounds_each(cluster, [at for at in partitions if not named or at.partition in named])).all()
+    spans = []
+    for at, (first, end) in bounds.items():
+        if at.partition in named:
+            first, end = max(first, min(named[at.partition])), min(end, max(named[at.partition]) + 1)
+        if first < end:
+            spans.append(Span(topic, at.partition, first, end))
+    return spans
+
+
+def letter_of(record: ConsumedRecord) -> DeadLetter | None:
     """The dead letter in a record; None if the record is none."""
     told = {
         name.removeprefix(PREFIX): value.decode("utf-8", "replace")
@@ -154,6 +184,81 @@ def _text(data: bytes | None, short: bool) -> str | None:
     return text[:_SHOWN_CHARS_MAX] + "…" if short and len(text) > _SHOWN_CHARS_MAX else text
 
 
+class RedrivePlan(NamedTuple):
+    """Exactly the letters that are to be sent, as (partition, offset), and how many go to which topic. `is_cut`: there
+    are more than were wanted.
+    """
+
+    places: tuple[tuple[int, int], ...]
+    targets: Mapping[str, int]
+    is_cut: bool
+
+
+async def plan_redrive(cluster: Cluster, topic: str, wanted: Selection, to: str | None = None) -> RedrivePlan:
+    """Find the letters, and look up all topics that they go to. Raises CommandError for a letter that is not there."""
+    found: dict[tuple[int, int], str] = {}
+    is_cut = False
+    places = [tuple(map(int, each.split(":"))) for each in wanted.places]
+    spans = await _spans(cluster, topic, [(partition, offset) for partition, offset in places])
+    async with aclosing(read_letters(cluster, spans)) as letters:
+        async for record, letter in letters:
+            if letter is not None and wanted.takes(letter):
+                if len(found) == wanted.max_letters:
+                    is_cut = True
+                    break
+                found[record.partition, record.offset] = to or letter.topic
+    there = {f"{partition}:{offset}" for partition, offset in found}
+    missing = sorted(set(wanted.places) - there)
+    if missing and not is_cut:
+        raise CommandError(f"there is no letter {missing[0]} in {topic}", f"`ottla dlq list {topic}` shows the letters")
+    targets = Counter(found.values())
+    for target in sorted(targets):
+        await cluster.topic(target)
+    return RedrivePlan(tuple(found), targets, is_cut)
+
+
+async def send_letters(
+    cluster: Cluster, topic: str, places: Iterable[tuple[int, int]], to: str | None = None, max_s: float | None = None
+) -> list[tuple[int, int]]:
+    """Copy letters back to their topics, or to another one; return those that were sent, which are all of them unless
+    `max_s` is over before. Memory is bounded by the producer's buffer.
+    """
+    from ottla.client.producer.producer import Producer
+
+    wanted = set(places)
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    sending: list[tuple[tuple[int, int], Awaitable[object]]] = []
+    spans = await _spans(cluster, topic, wanted) if wanted else []
+    async with Producer(cluster) as producer, aclosing(read_letters(cluster, spans)) as letters:
+        async for record, letter in letters:
+            if letter is None or (record.partition, record.offset) not in wanted:
+                continue
+            if max_s is not None and loop.time() - began_s > max_s:
+                break
+            target = to or letter.topic
+            headers = [(name, value) for name, value in record.headers if not name.startswith(PREFIX)]
+            headers.append((REDRIVEN_FROM, f"{topic}-{record.partition}@{record.offset}".encode()))
+            # In another topic, or one with fewer partitions by now, the key decides the partition, as for any record.
+            count = (await cluster.topic(target)).partition_count
+            partition = letter.partition if to is None and letter.partition < count else None
+            sent = await producer.enqueue(target, record.value, record.key, headers=headers, partition=partition)
+            sending.append(((record.partition, record.offset), sent))
+        await producer.flush()
+        return await _outcome(sending)
+
+
+async def _outcome(sending: list[tuple[tuple[int, int], Awaitable[object]]]) -> list[tuple[int, int]]:
+    """The letters that were sent. Raises what failed, with how many were sent all the same."""
+    answers = await asyncio.gather(*(sent for _, sent in sending), return_exceptions=True)
+    errors = [each for each in answers if isinstance(each, BaseException)]
+    if errors and len(errors) < len(answers):
+        raise CommandError(f"only {len(answers) - len(errors)} of {len(answers)} letters were sent: {errors[0]}")
+    if errors:
+        raise errors[0]
+    return [place for place, _ in sending]
+
+
 async def redrive_letters(
     cluster: Cluster, topic: str, wanted: Selection, to: str | None = None, *, dry_run: bool = False
 ) -> tuple[int, bool]:
@@ -161,30 +266,7 @@ async def redrive_letters(
 
     Exactly the selected letters are sent, and none that arrive meanwhile. A dry run only counts them.
     """
-    from ottla.client.producer.producer import Producer
-
-    found, more, _ = await select_letters(cluster, topic, wanted)
-    missing = sorted(set(wanted.places) - {letter.place for letter in found})
-    if missing:
-        raise CommandError(f"there is no letter {missing[0]} in {topic}", f"`ottla dlq list {topic}` shows the letters")
-    # Look up all target topics before anything is sent.
-    counts: dict[str, int] = {}
-    for target in sorted({to or letter.topic for letter in found}):
-        counts[target] = len((await cluster.topic(target)).partitions)
-    if dry_run:
-        return len(found), more
-    async with Producer(cluster) as producer:
-        sent = []
-        for letter in found:
-            target = to or letter.topic
-            record = letter.record
-            headers = [(name, value) for name, value in record.headers if not name.startswith(PREFIX)]
-            headers.append((REDRIVEN_FROM, f"{topic}-{record.partition}@{record.offset}".encode()))
-            # In another topic, or one with fewer partitions by now, the key decides the partition, as for any
-            # record.
-            partition = letter.partition if to is None and letter.partition < counts[target] else None
-            sent.append(await producer.enqueue(target, record.value, record.key, headers=headers, partition=partition))
-        await producer.flush()
-        for future in sent:
-            await future
-    return len(found), more
+    plan = await plan_redrive(cluster, topic, wanted, to)
+    if not dry_run:
+        await send_letters(cluster, topic, plan.places, to)
+    return len(plan.places), plan.is_cut

@@ -30,13 +30,23 @@ def any_form(
     submit: str,
     is_dangerous: bool = False,
     class_: str = "form",
+    id_: str | None = None,
 ) -> Markup:
-    """A form that changes nothing of the cluster, and is there in read-only mode as well."""
+    """A form that changes nothing of the cluster, and is there in read-only mode as well. Fields elsewhere on the page
+    may belong to it by its id.
+    """
     token = "" if call.session is None else call.session.token
     button = tag("button", submit, type="submit", class_="danger" if is_dangerous else None)
     hidden = tag("input", type="hidden", name=TOKEN_FIELD, value=token)
     return tag(
-        "form", hidden, *content, tag("p", button, class_="buttons"), method="post", action=action, class_=class_
+        "form",
+        hidden,
+        *content,
+        tag("p", button, class_="buttons"),
+        method="post",
+        action=action,
+        class_=class_,
+        id_=id_,
     )
 
 

@@ -41,3 +41,11 @@ CONSOLE_MATRIX_PARTITIONS_MAX = 64
 CONSOLE_MATRIX_TOPICS_MAX = 30
 # Entries of the audit log that are read for its page.
 CONSOLE_AUDIT_ENTRIES = 2_000
+# Records of a dead-letter topic that one page of letters looks at, and their bytes; letters that are sent at a time,
+# and for how long.
+CONSOLE_LETTERS_LOOKED_AT = 2_000
+CONSOLE_LETTERS_LOOKED_AT_BYTES = 64 * MIB
+CONSOLE_LETTERS_SENT_MAX = 10_000
+CONSOLE_LETTERS_SEND_S = 15
+# Topics, and share groups, up to which all are asked whether they name a dead-letter topic.
+CONSOLE_TOPICS_ASKED_MAX = 2_000

@@ -1,0 +1,138 @@
+"""The topics with dead letters: those that share groups and contracts name, and those whose names say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ottla.client.admin import Admin
+from ottla.client.errors import ClientError
+from ottla.client.explain.words import some
+from ottla.console.answers import Answer, Page, Redirect
+from ottla.console.call import PageCall
+from ottla.console.html import Content, path_to
+from ottla.console.parts.forms import field, query_form
+from ottla.console.parts.tables import Column, cut, listed
+from ottla.console.parts.words import card, link, notice, told
+from ottla.console.routing import page
+from ottla.model import limits
+from ottla.model.errors import ApiError
+from ottla.model.group_settings import SHARE_DLQ_TOPIC
+from ottla.model.ids import TopicPartition
+from ottla.model.resources import Resource, ResourceType
+from ottla.model.topic_settings import (
+    OTTLA_SCHEMA_VALIDATION,
+    OTTLA_SCHEMA_VALIDATION_ACTION,
+    OTTLA_SCHEMA_VALIDATION_DLQ,
+)
+from ottla.operations.cluster.view import TOPICS_AT_ONCE
+
+_ENDINGS = ("dlq", "dlt", "dead-letter", "dead-letters", "dead_letters", "deadletter", "deadletters")
+_CONTRACT_ENDING = ".dlq"
+_INTRO = (
+    "A dead letter is a record that a share group, a contract or a Spark reader could not take, with headers that say "
+    "why and where it comes from."
+)
+_NOT_OTTLA = (
+    "The brokers of this cluster write no dead letters by themselves: only Ottla's do. Topics are found by their "
+    "names, and letters that Ottla's clients wrote can be shown and sent back."
+)
+
+
+class LetterTopic(NamedTuple):
+    """A topic, and who names it."""
+
+    name: str
+    named_by: tuple[str, ...]
+    partitions: int
+
+
+@page("/letters")
+async def letter_topics(call: PageCall) -> Answer:
+    if call.query.get("topic", "").strip():
+        return Redirect(path_to("letters", call.text("topic")))
+    is_ottla = await call.access.is_ottla()
+    counts = {each.name: each.partition_count for each in await call.admin.topics.all()}
+    named: dict[str, list[str]] = {}
+    if is_ottla:
+        await _of_groups(call.admin, named)
+        await _of_contracts(call.admin, sorted(counts), named)
+    for name in counts:
+        if name.lower().endswith(_ENDINGS):
+            named.setdefault(name, []).append("its own name")
+    rows = [LetterTopic(name, tuple(by), counts.get(name, 0)) for name, by in sorted(named.items())]
+    columns = _columns({})
+    shown = cut(call, columns, rows, text=lambda each: f"{each.name} {' '.join(each.named_by)}", sort="topic")
+    counted = await _counted(call.admin, shown.shown)
+    empty = "no topic is known to have dead letters"
+    another = query_form("/letters", field("topic", "Topic", options=sorted(counts)[:1000]), submit="Show its letters")
+    content: list[Content] = [
+        notice(_INTRO),
+        None if is_ottla else notice(_NOT_OTTLA, "fair"),
+        card("Topics", listed(call, _columns(counted), shown, noun="topic", empty=empty)),
+        card("Any other topic", another),
+    ]
+    return Page("Dead letters", content)
+
+
+async def _of_groups(admin: Admin, named: dict[str, list[str]]) -> None:
+    """Note the topics that share groups name."""
+    groups = [each for found in (await admin.groups.all_each(kinds=["share"])).found.values() for each in found]
+    names = sorted({each.group_id for each in groups if each.group_id})[: limits.CONSOLE_TOPICS_ASKED_MAX]
+    resources = [Resource(ResourceType.GROUP, name) for name in names]
+    for group, values in (await _settings(admin, resources, SHARE_DLQ_TOPIC.name)).items():
+        if values[SHARE_DLQ_TOPIC.name]:
+            named.setdefault(values[SHARE_DLQ_TOPIC.name], []).append(f"share group {group}")
+
+
+async def _of_contracts(admin: Admin, topics: Sequence[str], named: dict[str, list[str]]) -> None:
+    """Note the topics that contracts name."""
+    if len(topics) > limits.CONSOLE_TOPICS_ASKED_MAX:
+        return
+    resources = list(map(Resource.topic, topics))
+    contract, action = OTTLA_SCHEMA_VALIDATION.name, OTTLA_SCHEMA_VALIDATION_ACTION.name
+    wanted = (contract, action, OTTLA_SCHEMA_VALIDATION_DLQ.name)
+    for topic, values in (await _settings(admin, resources, *wanted)).items():
+        if values[contract] != "none" and values[action] == "dlq":
+            name = values[OTTLA_SCHEMA_VALIDATION_DLQ.name] or f"{topic}{_CONTRACT_ENDING}"
+            named.setdefault(name, []).append(f"contract of {topic}")
+
+
+async def _settings(admin: Admin, resources: Sequence[Resource], *names: str) -> dict[str, dict[str, str]]:
+    """The settings of resources that may be seen; empty where there is none."""
+    found: dict[str, dict[str, str]] = {}
+    for first in range(0, len(resources), TOPICS_AT_ONCE):
+        some_of = resources[first : first + TOPICS_AT_ONCE]
+        for resource, entries in (await admin.configs.describe_each(some_of, names)).found.items():
+            values = {each.name: each.value or "" for each in entries}
+            found[resource.name] = {name: values.get(name, "") for name in names}
+    return found
+
+
+async def _counted(admin: Admin, rows: Sequence[LetterTopic]) -> dict[str, int]:
+    """How many records the topics of one page have; of transactions and compaction there may be fewer."""
+    partitions = [TopicPartition(each.name, index) for each in rows for index in range(each.partitions)]
+    try:
+        bounds = (await admin.topics.bounds_each(partitions)).found if partitions else {}
+    except (ApiError, ClientError):
+        return {}
+    counted: dict[str, int] = {}
+    for at, (start, end) in bounds.items():
+        counted[at.topic] = counted.get(at.topic, 0) + end - start
+    return counted
+
+
+def _columns(counted: Mapping[str, int]) -> tuple[Column[LetterTopic], ...]:
+    def records(each: LetterTopic) -> str:
+        if not each.partitions:
+            return "not there yet"
+        return f"{counted[each.name]:,}" if each.name in counted else "unknown"
+
+    def name(each: LetterTopic) -> Content:
+        return link(told(each.name), path_to("letters", each.name)) if each.partitions else told(each.name)
+
+    return (
+        Column("Topic", name, lambda each: each.name),
+        Column("Named by", lambda each: told(some(each.named_by)), lambda each: each.named_by),
+        Column("Records", records, is_number=True),
+    )
