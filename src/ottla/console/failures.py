@@ -17,6 +17,9 @@ from ottla.operations.failures import hint_for, message_of
 
 log = logging.getLogger(__name__)
 
+# What a form page says above the form, which keeps what was typed.
+REFUSALS = (WrongInput, CommandError, ApiError, ClientError, RegistryError)
+
 _STATUS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 404,
     ErrorCode.GROUP_ID_NOT_FOUND: 404,

@@ -7,6 +7,7 @@ from ottla.operations.errors import WrongUsage
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?(?:/s)?", re.IGNORECASE)
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_DURATIONS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms"))
 
 
 def size_text(size_bytes: int) -> str:
@@ -67,3 +68,13 @@ def parse_rate(text: str) -> int:
 def parse_index(text: str) -> int | None:
     """Parse the number of a partition; None if the text is none."""
     return int(text) if text.isdecimal() and len(text) <= len(str(INT32_MAX)) and int(text) <= INT32_MAX else None
+
+
+def duration_text(duration_ms: int) -> str:
+    """A duration by its two largest units, such as `7 d` or `1 h 30 min`."""
+    parts = []
+    for unit_ms, unit in _DURATIONS:
+        count, duration_ms = divmod(duration_ms, unit_ms)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 ms"

@@ -18,6 +18,7 @@ APIS: dict[str, dict[int, str]] = {
         21: "DeleteRecords",
         23: "OffsetForLeaderEpoch",
         61: "DescribeProducers",
+        30001: "OttlaDescribeSegments",
     },
     "topics": {
         3: "Metadata",

@@ -131,13 +131,18 @@ class NodeAdmin:
         """
         return [each for dirs in (await self.log_dirs_each(node_ids)).all().values() for each in dirs]
 
-    async def log_dirs_each(self, node_ids: Iterable[int] | None = None) -> Outcomes[int, list[LogDir]]:
-        """Return the log directories by broker; a broker that cannot be reached has a failed outcome."""
+    async def log_dirs_each(
+        self, node_ids: Iterable[int] | None = None, topics: Mapping[str, Iterable[int]] | None = None
+    ) -> Outcomes[int, list[LogDir]]:
+        """Return the log directories by broker; a broker that cannot be reached has a failed outcome. With `topics`,
+        only the replicas of these partitions are asked for.
+        """
         if node_ids is None:
             node_ids = [broker.node_id for broker in (await self.describe()).brokers]
             await self._cluster.refresh()
         asked = [checked_number(node_id, _BROKER) for node_id in node_ids]
-        return await outcomes_of({node_id: self._log_dirs_of(node_id) for node_id in asked})
+        wanted = None if topics is None else {checked_name(name, "topic"): [*parts] for name, parts in topics.items()}
+        return await outcomes_of({node_id: self._log_dirs_of(node_id, wanted) for node_id in asked})
 
     async def tenant_rates_each(self, tenant: str) -> Outcomes[int, TenantRates | None]:
         """Return by broker the bytes per second that producers and consumers of a tenant's topics send to it and get
@@ -154,8 +159,10 @@ class NodeAdmin:
         is_told = answer.produced_byte_rate >= 0 and answer.consumed_byte_rate >= 0
         return TenantRates(answer.produced_byte_rate, answer.consumed_byte_rate) if is_told else None
 
-    async def _log_dirs_of(self, node_id: int) -> list[LogDir]:
-        request = DescribeLogDirsRequest(topics=None, with_sent_bytes=True)
+    async def _log_dirs_of(self, node_id: int, wanted: Mapping[str, list[int]] | None) -> list[LogDir]:
+        topic = DescribeLogDirsRequest.DescribableLogDirTopic
+        topics = None if wanted is None else [topic(topic=name, partitions=parts) for name, parts in wanted.items()]
+        request = DescribeLogDirsRequest(topics=topics, with_sent_bytes=True)
         answer = await self._cluster.call(request, node_id=node_id)
         check(answer.error_code)
         return [_log_dir(node_id, each) for each in answer.results]

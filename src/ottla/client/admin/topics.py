@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ottla.client.admin.asking import ask_leaders, one_by_one
+from ottla.client.admin.segments import PartitionSegments, described_segments
 from ottla.client.checks import (
     Setting,
     checked_name,
@@ -294,6 +295,14 @@ class TopicAdmin:
             )
 
         return await ask_leaders(self._cluster, partitions, ask)
+
+    async def segments(self, partition: TopicPartition) -> PartitionSegments:
+        """Return the segments of a partition at its leader. Raises UnsupportedApi if that is not Ottla's."""
+        return (await self.segments_each([partition])).all()[partition]
+
+    async def segments_each(self, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, PartitionSegments]:
+        """Return the segments of several partitions at their leaders, with an outcome per partition."""
+        return await described_segments(self._cluster, partitions)
 
 
 def _active(state: DescribeProducersResponse.TopicResponse.PartitionResponse.ProducerState) -> ActiveProducer:

@@ -5,7 +5,7 @@ without a group. Memory is bounded: keys are counted by `SpaceSaving`, one fetch
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -71,7 +71,7 @@ async def topic_heat(admin: Admin, topic: str, *, seconds: float, records: int, 
     before, begun_s = await admin.topics.bounds(topic), loop.time()
     await asyncio.sleep(seconds)
     bounds, window_s = await admin.topics.bounds(topic), loop.time() - begun_s
-    sizes = await _sizes(admin, topic)
+    sizes = await _sizes(admin, topic, bounds)
     sketch, sampled, without_key = await _tail(admin, topic, bounds, records)
     partitions = [
         HotPartition(
@@ -86,10 +86,10 @@ async def topic_heat(admin: Admin, topic: str, *, seconds: float, records: int, 
     return TopicHeat(topic, window_s, tuple(partitions), sampled, without_key, tuple(found_keys))
 
 
-async def _sizes(admin: Admin, topic: str) -> dict[int, int]:
+async def _sizes(admin: Admin, topic: str, partitions: Iterable[int]) -> dict[int, int]:
     sizes: dict[int, int] = {}
     with suppress(ApiError, ClientError):  # not everybody may ask
-        for directories in (await admin.nodes.log_dirs_each()).found.values():
+        for directories in (await admin.nodes.log_dirs_each(topics={topic: partitions})).found.values():
             for replica in (each for directory in directories for each in directory.replicas):
                 if replica.topic == topic and not replica.is_future:
                     sizes[replica.partition] = max(replica.size_bytes, sizes.get(replica.partition, 0))

@@ -50,10 +50,12 @@ def any_form(
     )
 
 
-def query_form(action: str, *content: Content, submit: str) -> Markup:
-    """A form that only asks: its fields become the query of a page."""
+def query_form(action: str, *content: Content, submit: str, class_: str = "form") -> Markup:
+    """A form that only asks: its fields become the query of a page. With the class `form wide`, fields are beside each
+    other where there is room.
+    """
     button = tag("p", tag("button", submit, type="submit"), class_="buttons")
-    return tag("form", *content, button, method="get", action=action, class_="form")
+    return tag("form", *content, button, method="get", action=action, class_=class_)
 
 
 def field(

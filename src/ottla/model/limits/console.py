@@ -2,6 +2,36 @@
 
 from ottla.model.limits.units import KIB, MIB
 
+# Partitions of which one page asks the offsets and sizes, and how long it waits for them: a broker may be away.
+CONSOLE_FIGURES_PARTITIONS_MAX = 5_000
+CONSOLE_FIGURES_S = 8
+# Partitions that are drawn, each as a bar.
+CONSOLE_BARS_MAX = 64
+# Records that are sampled for hot keys, and keys that are shown of them.
+CONSOLE_SAMPLED_RECORDS = 5_000
+CONSOLE_SAMPLED_KEYS = 20
+# Bytes of a key or value that are decoded, how deep a value may be nested, and how many values of one a path looks at.
+CONSOLE_DECODED_BYTES_MAX = 1 * MIB
+CONSOLE_DEPTH_MAX = 64
+CONSOLE_PATH_VALUES_MAX = 10_000
+# Records of one page: how many, their bytes, partitions that are read together, and how long reading may take.
+CONSOLE_RECORDS_MAX = 200
+CONSOLE_RECORDS_BYTES_MAX = 32 * MIB
+CONSOLE_BROWSED_PARTITIONS_MAX = 256
+CONSOLE_READ_S = 10
+# Bytes that one fetch of the console asks for, of all partitions of a broker and of one.
+CONSOLE_FETCH_BYTES = 4 * MIB
+CONSOLE_FETCH_PARTITION_BYTES = 512 * KIB
+# Bytes of batches that a search looks at in one go, in a worker thread, and records that it finds before it ends.
+CONSOLE_SEARCH_PORTION_BYTES = 256 * KIB
+CONSOLE_HITS_MAX = 200
+# Records at the end of a topic that the live tail looks at when it filters them.
+CONSOLE_FILTERED_RECORDS = 500
+# How long the console waits until a record that was typed is written.
+CONSOLE_DELIVERY_MS = 15_000
+# Partitions whose segments are drawn on one page, and segments of each.
+CONSOLE_PARTITIONS_DRAWN_MAX = 12
+CONSOLE_SEGMENTS_DRAWN_MAX = 80
 # Signed-in users at a time; the one that was idle longest is signed out for a new one. Each has connections of its own.
 CONSOLE_SESSIONS_MAX = 200
 # After how long without a request a session ends, and how long it may last at all.

@@ -79,6 +79,7 @@ SERVED = {
     91: (0, 0),  # AlterShareGroupOffsets
     92: (0, 0),  # DeleteShareGroupOffsets
     30000: (0, 0),  # OttlaDescribeGroupEvents
+    30001: (0, 0),  # OttlaDescribeSegments
 }
 
 SERVED_TO_CONTROLLERS = {

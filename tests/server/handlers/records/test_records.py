@@ -1,13 +1,15 @@
-"""DeleteRecords and DescribeProducers, in every version."""
+"""DeleteRecords, DescribeProducers and OttlaDescribeSegments, in every version."""
 
 from __future__ import annotations
 
 import pytest
 from tests.server.admin import Admin
 
+from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.wire.messages.records.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.records.describe_producers import DescribeProducersRequest
+from ottla.wire.messages.records.ottla_describe_segments import OttlaDescribeSegmentsRequest
 
 
 @pytest.fixture
@@ -48,3 +50,33 @@ def test_describe_producers(admin: Admin) -> None:
     assert (producer.last_timestamp, producer.current_txn_start_offset) == (admin.now_ms, -1)
     assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert second.partitions[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_describe_segments(admin: Admin) -> None:
+    admin.write(3)
+    partition = admin.partitions.find("t", 0)
+    partition.log.roll(admin.now_ms)
+    admin.write(4)
+    answer = admin.ask(OttlaDescribeSegmentsRequest(topic="t", partition_indexes=[0, 1, 9]))
+    found, empty, missing = answer.partitions
+    assert (found.is_leader, found.log_start_offset, found.end_offset, found.segment_count) == (True, 0, 7, 2)
+    first, second = found.segments
+    assert (first.base_offset, first.is_active, first.largest_timestamp) == (0, False, admin.now_ms)
+    assert (second.base_offset, second.is_active) == (3, True)
+    assert first.size_bytes + second.size_bytes == partition.log.size_bytes
+    assert (empty.end_offset, empty.segment_count, empty.segments[0].largest_timestamp) == (0, 1, -1)
+    assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    wrong = admin.ask(OttlaDescribeSegmentsRequest(topic="a b", partition_indexes=[0]))
+    assert wrong.partitions[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_few_segments_are_described_at_once(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = [0] * (limits.SEGMENTS_PARTITIONS_MAX + 1)
+    answer = admin.ask(OttlaDescribeSegmentsRequest(topic="t", partition_indexes=many))
+    assert (answer.error_code, answer.partitions) == (ErrorCode.INVALID_REQUEST, [])
+    monkeypatch.setattr(limits, "SEGMENTS_DESCRIBED_MAX", 2)
+    for _ in range(4):
+        admin.write(1)
+        admin.partitions.find("t", 0).log.roll(admin.now_ms)
+    (found,) = admin.ask(OttlaDescribeSegmentsRequest(topic="t", partition_indexes=[0])).partitions
+    assert (found.segment_count, [each.base_offset for each in found.segments]) == (5, [3, 4])
