@@ -79,3 +79,28 @@ CONSOLE_LETTERS_SENT_MAX = 10_000
 CONSOLE_LETTERS_SEND_S = 15
 # Topics, and share groups, up to which all are asked whether they name a dead-letter topic.
 CONSOLE_TOPICS_ASKED_MAX = 2_000
+# How often the cluster is sampled for the overview while somebody looks, how many samples are kept (15 minutes), and
+# how long after the last look sampling ends. Groups and settings are read less often, and sampling never takes more
+# than a part of the time.
+CONSOLE_SAMPLE_S = 5
+CONSOLE_SAMPLES = 180
+CONSOLE_UNWATCHED_S = 60
+CONSOLE_SLOW_EVERY = 3
+CONSOLE_SAMPLING_PART = 4
+# What has changed in the cluster, and of how many topics the settings are compared.
+CONSOLE_CHANGES = 200
+CONSOLE_COMPARED_TOPICS = 100
+# Groups whose lag is drawn, and requests by API that are kept of a sample.
+CONSOLE_DRAWN_GROUPS = 6
+CONSOLE_APIS = 60
+# How often the cluster is examined (`ottla doctor`) while somebody looks at the overview.
+CONSOLE_EXAMINE_S = 60
+# Plans of moves that were shown and may be carried out, for how long, and the moves of one that are listed.
+CONSOLE_PLANS = 4
+CONSOLE_PLAN_S = 900
+CONSOLE_PLAN_MOVES = 200
+# Moves under way that are listed, and how many may be begun at a time.
+CONSOLE_LISTED_MOVES = 100
+CONSOLE_MOVES_AT_ONCE_MAX = 1_000
+# How long the traffic of partitions is measured for a plan.
+CONSOLE_MEASURED_S = 10

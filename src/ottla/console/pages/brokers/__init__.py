@@ -1,0 +1,1 @@
+"""Brokers: their disks and settings, the metadata quorum, moves of replicas, balancing, leaders, features."""
