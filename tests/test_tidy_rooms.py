@@ -34,7 +34,7 @@ OPEN = {
         "batch_looks cold_reads directories directory_choice formatting identity partitions recovery removal "
         "time_searches vacancy",
     ),
-    "otel": ("otel_export", ""),
+    "otel": ("otel_export", "tracer"),
     "peers": ("peers peer_requests", ""),
     "quorum": (
         "quorum_member",

@@ -37,6 +37,8 @@ OTHER_DEFAULTS = {
 }
 # Fields that only we send, as tags that Kafka does not know and skips.
 OWN_FIELDS = {
+    ("RequestHeader", "trace_parent"),
+    ("ApiVersionsResponse", "traces"),
     ("DescribeQuorumResponse", "in_doubt"),
     ("DescribeLogDirsRequest", "with_sent_bytes"),
     ("DescribeLogDirsRequest", "rates_of_tenant"),

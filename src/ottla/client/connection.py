@@ -199,10 +199,13 @@ class Connection(asyncio.Protocol):
         await self.wait_for_room()
         return self.submit_now(message, version=version, timeout_ms=timeout_ms)
 
-    def submit_now(self, message: Request[R], *, version: int, timeout_ms: int | None = None) -> "asyncio.Future[R]":
+    def submit_now(
+        self, message: Request[R], *, version: int, timeout_ms: int | None = None, trace_parent: bytes | None = None
+    ) -> "asyncio.Future[R]":
         """Send at once; the caller has checked `has_room`. No other request can come between two such calls."""
         future: asyncio.Future[R] = self._loop.create_future()
-        self.call_now(message, partial(_settle, future), version=version, timeout_ms=timeout_ms)
+        then = partial(_settle, future)
+        self.call_now(message, then, version=version, timeout_ms=timeout_ms, trace_parent=trace_parent)
         return future
 
     def call_now(
@@ -212,6 +215,7 @@ class Connection(asyncio.Protocol):
         *,
         version: int,
         timeout_ms: int | None = None,
+        trace_parent: bytes | None = None,
     ) -> None:
         """Send at once; `then` is called with the answer, before the next one is read, or with a `ClientError`. It
         must not raise.
@@ -219,7 +223,7 @@ class Connection(asyncio.Protocol):
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         api = type(message)
         pending = _Pending(response_class(api.key), version, then)
-        self._pending[self._write(message, version)] = pending
+        self._pending[self._write(message, version, trace_parent)] = pending
         pending.timer = self._loop.call_later(timeout_ms / 1000, self._expire, api.name, timeout_ms)
 
     def read_in_place(self) -> None:
@@ -238,12 +242,12 @@ class Connection(asyncio.Protocol):
         """`post` at once; the caller has checked `has_room`."""
         self._write(message, version)
 
-    def _write(self, message: Request[Response], version: int) -> int:
+    def _write(self, message: Request[Response], version: int, trace_parent: bytes | None = None) -> int:
         if self._failure is not None or self._transport is None:
             raise NotConnected(str(self._failure or f"not connected to {self.address}"))
         correlation_id = self._next_correlation_id
         self._next_correlation_id = (correlation_id + 1) & _CORRELATION_MASK
-        self._send(request_frame(message, version, correlation_id, self.client_id))
+        self._send(request_frame(message, version, correlation_id, self.client_id, trace_parent))
         return correlation_id
 
     # --- what a SASL session needs --------------------------------------------------------------------------------

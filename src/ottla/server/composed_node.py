@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.cluster.entities import Change, QuotaChanged, TopicDeleted
 from ottla.machine.stepped import in_one_go
-from ottla.model.limits import AUDIT_FLUSH_MS, METRICS_WINDOW_MS, TELEMETRY_TIDY_MS, TENANT_ASK_MS, TENANT_MEASURE_MS
+from ottla.model.limits import (
+    AUDIT_FLUSH_MS,
+    METRICS_WINDOW_MS,
+    OTEL_SPANS_INTERVAL_MS,
+    TELEMETRY_TIDY_MS,
+    TENANT_ASK_MS,
+    TENANT_MEASURE_MS,
+)
 from ottla.model.settings.log import NUM_RECOVERY_THREADS_PER_DATA_DIR
 from ottla.model.settings.own import OTTLA_SLOW_REQUEST_MS, OTTLA_STALL_LIMIT_MS
 from ottla.server.api import dispatch
-from ottla.server.api.dispatcher import Dispatcher, Intercept
+from ottla.server.api.dispatcher import Around, Dispatcher, Intercept, handled, intercepting
 from ottla.server.api.forwarding.forwarding import Forwarding
 from ottla.server.loop.periodic_jobs import PeriodicJobs
 from ottla.server.loop.slices import Steps
@@ -260,6 +267,16 @@ class ComposedNode:
 
         return SlowRequests(limit_ms)
 
+    def _around(self) -> Around | None:
+        """Return what stands around the handling of requests: a test's interception, tracing, or nothing."""
+        around = None if self._intercept is None else intercepting(self._intercept)
+        tracer = None if self.rooms.otel is None else self.rooms.otel.tracer
+        if tracer is None:
+            return around
+        from ottla.server.api.request_tracing import RequestTracing  # few nodes trace
+
+        return RequestTracing(tracer, around or handled)
+
     def _let_in(self, address: ListenerAddress) -> None:
         self.rooms.security.check(address.name)
         controller = self.settings.is_of_controllers(address)
@@ -267,10 +284,10 @@ class ComposedNode:
         routes = dispatch.routes_of(self.rooms.security.authorization, controller=controller, counts=counts)
         slow = self._slow_requests()
         if controller:
-            dispatcher = Dispatcher(routes, None, self._intercept, slow=slow)
+            dispatcher = Dispatcher(routes, None, self._around(), slow=slow)
         else:
             forwarding = Forwarding(self._member.link, self.rooms.controllers)
-            dispatcher = Dispatcher(routes, forwarding, self._intercept, self.rooms.quotas, slow)
+            dispatcher = Dispatcher(routes, forwarding, self._around(), self.rooms.quotas, slow)
         listener = self._listeners[address] = Listener(
             address,
             self._sockets[address],
@@ -312,6 +329,8 @@ class ComposedNode:
             jobs.every("metrics", METRICS_WINDOW_MS, self.metrics.turn)
             if rooms.otel is not None:
                 jobs.every("push of metrics", rooms.otel.interval_ms, self.metrics.push)
+        if rooms.otel is not None and rooms.otel.tracer is not None:
+            jobs.every("push of spans", OTEL_SPANS_INTERVAL_MS, rooms.otel.tracer.push)
         if rooms.telemetry is not None:
             jobs.every("telemetry of clients", TELEMETRY_TIDY_MS, rooms.telemetry.tidy)
         if rooms.audit_writer is not None:

@@ -130,6 +130,8 @@ class Rooms:
         yield Stage("requests to other nodes", undo=self.peer_requests.close)
         yield Stage("coordinators", undo=self.coordinators.close)
         yield Stage("work in slices", undo=self.runtime.slices.close)
+        if self.otel is not None and self.otel.tracer is not None:
+            yield Stage("the last spans", undo=self.otel.tracer.close)
         yield Stage("replication", undo=None if replication is None else replication.close)
         yield Stage("connections of clients", undo=self.connections.close)
 

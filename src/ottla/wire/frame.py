@@ -20,11 +20,21 @@ _LENGTH = Layout(">i")
 _RESPONSE_HEADS = (Layout(">ii"), Layout(">iix"))
 
 
-def request_frame(message: Request[Response], version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """Encode a request with its length and header."""
+def request_frame(
+    message: Request[Response],
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    trace_parent: bytes | None = None,
+) -> bytes:
+    """Encode a request with its length and header. Old headers have no `trace_parent`."""
     key = type(message).key
     header = RequestHeader(
-        request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
+        request_api_key=key,
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+        trace_parent=trace_parent,
     )
     out = bytearray(4)
     splices: Splices = []

@@ -12,7 +12,7 @@ from struct import Struct as Layout
 
 from ottla.wire.api import request_class
 from ottla.wire.message import Data, on
-from ottla.wire.types import Int16, Int32, String
+from ottla.wire.types import Bytes, Int16, Int32, String
 
 # The beginning of every request: key, version, correlation id, length of the client id that follows (-1: none).
 _REQUEST_HEAD = Layout(">hhih")
@@ -34,6 +34,7 @@ class RequestHeader(Data, versions="1-2", flexible="2+"):
     request_api_version: Int16
     correlation_id: Int32
     client_id: String | None = on("0+", None, flexible="none")
+    trace_parent: Bytes | None = on("2+", None, tag=10_000)  # between our nodes: the trace that the request is part of
 
 
 class ResponseHeader(Data, versions="0-1", flexible="1+"):

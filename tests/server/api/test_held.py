@@ -15,7 +15,7 @@ from tests.server.storages import facades_of
 
 from ottla.server.api import dispatch
 from ottla.server.api.context import Context, Peer
-from ottla.server.api.dispatcher import Dispatcher
+from ottla.server.api.dispatcher import Dispatcher, intercepting
 from ottla.server.api.portions import Portions, in_portions
 from ottla.server.loop.later import Disconnect
 from ottla.server.loop.request_memory import RequestMemory
@@ -52,7 +52,7 @@ class Served:
             ours,
             runtime,
             ColdReads(loop, runtime.disk_threads(1), lambda partition: None),
-            Dispatcher(dispatch.ROUTES, None, intercept),
+            Dispatcher(dispatch.ROUTES, None, intercepting(intercept)),
             lambda connection: Context(facades, Peer("", ("", 0), ("", 0)), connection),
             self.memory,
             1 << 20,

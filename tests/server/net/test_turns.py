@@ -10,7 +10,7 @@ from typing import Any
 
 from ottla.model import limits
 from ottla.server.api import dispatch
-from ottla.server.api.dispatcher import Dispatcher
+from ottla.server.api.dispatcher import Dispatcher, intercepting
 from ottla.server.loop.later import Later
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
@@ -91,7 +91,7 @@ class Served:
             self.sock,
             runtime,
             ColdReads(self.loop, runtime.disk_threads(1), lambda partition: None),
-            Dispatcher(dispatch.ROUTES, None, intercept),
+            Dispatcher(dispatch.ROUTES, None, intercepting(intercept)),
             lambda connection: context,
             RequestMemory(-1),
             1 << 20,

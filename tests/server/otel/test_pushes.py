@@ -108,6 +108,8 @@ def test_a_push_that_is_accepted_in_part(
         ({"ottla.otel.endpoint": "https://collector", "ottla.otel.headers": "secret"}, "entry 1 is not"),
         ({"ottla.otel.endpoint": "https://collector", "ottla.otel.headers": "a=b,c=x%0d%0asecret: y"}, "entry 2"),
         ({"ottla.otel.endpoint": "https://collector", "ottla.otel.ca.file": "/nowhere/ca.pem"}, "cannot be read"),
+        ({"ottla.otel.traces.ratio": "0.1"}, "needs ottla.otel.endpoint"),
+        ({"ottla.otel.endpoint": "http://localhost", "ottla.otel.traces.ratio": "1.5"}, "no more than 1"),
     ],
 )
 def test_settings_with_which_a_node_does_not_start(wrong: dict[str, str], words: str, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ class OtelCollector:
                 span["kind"],
                 span["traceId"],
                 span["spanId"],
-                span["parentSpanId"],
+                span.get("parentSpanId", ""),
                 attributes_of(span),
                 span.get("status", {}).get("code", 0),
                 int(span["startTimeUnixNano"]),

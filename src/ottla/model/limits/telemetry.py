@@ -53,3 +53,20 @@ OTEL_RETRY_MS = 1_000
 OTEL_RETRY_MS_MAX = 120_000
 # Characters of a reason in the log.
 OTEL_REASON_CHARS_MAX = 200
+# Spans that wait to be pushed; further ones are dropped and counted. Each takes some KB.
+OTEL_SPANS_WAITING_MAX = 4_096
+# Spans in one request, and how often waiting ones are pushed.
+OTEL_SPANS_PER_PUSH_MAX = 512
+OTEL_SPANS_INTERVAL_MS = 2_000
+# Characters of a text in a span.
+OTEL_TEXT_CHARS_MAX = 250
+# Spans that are encoded in one turn of the event loop.
+OTEL_SPANS_PER_SLICE = 100
+# Spans are told by the time of day as it was, until it differs by more: it is known to the millisecond only.
+OTEL_CLOCK_STEP_MS = 5
+# Bytes of the trace that another node says a request is part of.
+TRACE_PARENT_BYTES_MAX = 64
+# Transactions whose end is traced, and whose markers are not written yet; of others the markers are not traced.
+TRACED_TRANSACTIONS_MAX = 1_000
+# How long a stopping node tries to push what is left.
+OTEL_LAST_PUSH_S = 2

@@ -41,7 +41,8 @@ OTTLA_FSYNC_BEFORE_ACK = own.boolean(
 )
 OTTLA_METRICS_LISTENER = own.optional_text(
     "ottla.metrics.listener",
-    "Address for `/metrics`, `/healthz` and `/readyz`: HOST:PORT on loopback, or HTTPS://HOST:PORT, with TLS and users.",
+    "Address for `/metrics`, `/healthz` and `/readyz`: HOST:PORT on loopback, or HTTPS://HOST:PORT, with TLS and "
+    "users.",
 )
 OTTLA_METRICS_CLIENTS_MAX = own.int32(
     "ottla.metrics.clients.max",
@@ -107,6 +108,12 @@ OTTLA_OTEL_SERVICE_NAME = own.text(
     "ottla",
     "The name of this cluster in pushes (`service.name`, Prometheus' job); alerts want it to begin with `ottla`.",
     valid=NonEmpty(),
+)
+OTTLA_OTEL_TRACES_RATIO = own.double(
+    "ottla.otel.traces.ratio",
+    0.0,
+    "Share of the requests that begin a trace, from 0 to 1; at 0 this node records no spans.",
+    valid=between(0, 1),
 )
 OTTLA_SPARK_GROUPS_ENABLE = own.boolean(
     "ottla.spark.groups.enable",

@@ -12,6 +12,7 @@ from ottla.model.errors import ErrorCode
 from ottla.replica.partition import ACKS_ALL, Partition
 from ottla.server.api.context import Context
 from ottla.server.api.leader_hints import leader_of, name_leaders
+from ottla.server.loop.current_span import waiting
 from ottla.server.loop.later import Later
 from ottla.wire.messages.records.produce import ProduceRequest, ProduceResponse
 
@@ -62,7 +63,10 @@ def when_durable(
         later.set(response)
         return True
 
+    by_replicas = context.span is not None and any(entry.all_replicas for entry in pending)
     context.storage.waiters.watch(later, [entry.partition for entry in pending], settle, timeout_ms)
+    if context.span is not None:
+        return waiting(later, context.span, "wait for replicas" if by_replicas else "wait for the disk")
     return later
 
 

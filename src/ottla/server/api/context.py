@@ -20,6 +20,7 @@ from ottla.security.decisions import Decisions
 from ottla.security.principal import ANONYMOUS, Principal
 from ottla.security.protocol import SecurityProtocol
 from ottla.server.fetch.fetches import Fetches
+from ottla.server.loop.current_span import OpenSpan
 from ottla.server.loop.later import Later
 from ottla.server.loop.runtime import Runtime
 from ottla.server.quorum.quorum_member import QuorumMember
@@ -131,6 +132,7 @@ class Context:
         "replication",
         "request_version",
         "runtime",
+        "span",
         "storage",
         "tenants",
         "turns_kept",
@@ -159,6 +161,7 @@ class Context:
         self.next_fetch_ends_wait = False  # whether the next fetch ends a waiting one, as in a follower's session
         self.is_follower = False  # whether the client's last fetch was one of a follower
         self.request_version = 0
+        self.span: OpenSpan | None = None  # of the request, on a node that traces it
         self.client_id = ""
         self.client_software = UNKNOWN_SOFTWARE  # the client's name and version, as its ApiVersions tells them
         self.when_closed: dict[Hashable, Callable[[], None]] = {}  # callbacks for when the connection is closed

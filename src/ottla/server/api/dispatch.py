@@ -216,6 +216,7 @@ class Route:
         "forwarded",
         "handler",
         "header_version",
+        "is_flexible",
         "throttle_at",
         "version",
     )
@@ -228,9 +229,9 @@ class Route:
         self.forwarded = endpoint.forwarded
         self.version = version
         decode = compile.bounded_decoder(endpoint.request, version)
-        is_flexible = header.request_header_version(endpoint.key, version) >= 2
-        self.decode = _past_tags(decode) if is_flexible else decode
-        self._body_at = _after_tags if is_flexible else _at_once
+        self.is_flexible = header.request_header_version(endpoint.key, version) >= 2
+        self.decode = _past_tags(decode) if self.is_flexible else decode
+        self._body_at = _after_tags if self.is_flexible else _at_once
         response = api.response_class(endpoint.key)
         self.encode = compile.encoder(response, version)
         self.header_version = header.response_header_version(endpoint.key, version)

@@ -16,8 +16,11 @@ class OtelCollector:
         export = self._export
         if export is None:
             return
-        for pushes in (export.metrics,):
+        for pushes in (export.metrics, export.traces):
             for outcome, count in sorted(pushes.outcomes.items()):
                 exposition.add(told.PUSHES, count, pushes.signal, outcome)
             exposition.add(told.PUSHED_BYTES, pushes.sent_bytes, pushes.signal)
+        if export.tracer is not None:
+            for outcome, count in sorted(export.tracer.outcomes.items()):
+                exposition.add(told.SPANS, count, outcome)
         yield

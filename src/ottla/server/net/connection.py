@@ -27,7 +27,7 @@ from ottla.observe.metrics.histogram import Histogram
 from ottla.server.api import dispatch
 from ottla.server.api.context import Context, SaslClient
 from ottla.server.api.dispatch import Routes
-from ottla.server.api.dispatcher import Dispatcher, intercepted
+from ottla.server.api.dispatcher import Dispatcher
 from ottla.server.api.request_counts import NOTICED_S, Phase
 from ottla.server.loop.garbage_collector import note_unneeded
 from ottla.server.loop.later import Disconnect, Large, Later
@@ -85,9 +85,9 @@ class ServerConnection:
         self._raw_client_id = b""
         self._clock_s = runtime.clock_s
         self.begun_s = 0.0  # when the request that is being handled was begun
-        self._late_s = inf  # when the requests in the buffer will have waited for NOTICED_S
+        self.late_s = inf  # when the requests in the buffer will have waited for NOTICED_S
         self._times: Histogram | None = None  # counts how long it takes the loop
-        self._routes, self._forwarding, self._intercept, self._quotas, self.slow = dispatcher
+        self._routes, self._forwarding, self._around, self._quotas, self.slow = dispatcher
         self._made_routes = self._routes.made
         self._resume_reading()
 
@@ -212,13 +212,13 @@ class ServerConnection:
         self._has_left_over = False
         now_s = self._clock_s()
         until_s = now_s + limits.REQUESTS_PER_TURN_S
-        self._late_s = min(self._late_s, now_s + NOTICED_S)
+        self.late_s = min(self.late_s, now_s + NOTICED_S)
         for _ in range(limits.REQUESTS_PER_TURN_MAX):
             if self._has_enough() or now_s > until_s:
                 break
             frame = inbound.next_frame()
             if frame is None:
-                self._late_s = inf
+                self.late_s = inf
                 self._flush()
                 if self._memory.waiting:
                     inbound.shrink()
@@ -248,7 +248,7 @@ class ServerConnection:
         """
         self._inbound.put_back(fetch)
         self._has_left_over = True
-        self._late_s = inf  # as Kafka, which does not read it yet
+        self.late_s = inf  # as Kafka, which does not read it yet
         self._flush()
         if not self._inbound.has_room:
             self._pause_reading()
@@ -307,8 +307,8 @@ class ServerConnection:
         self.context.request_version = route.version
         quotas = self._quotas
         charge = None if quotas is None or not quotas.active else quotas.begin(self.context, request, len(frame))
-        if self._intercept is not None:
-            answer = intercepted(self._intercept, route, self._forwarding, request, frame, self.context)
+        if self._around is not None:
+            answer = self._around(route, self._forwarding, request, frame, self)
         elif route.forwarded and self._forwarding is not None:
             answer = self._forwarding.handle(route, request, frame, self.context)
         else:
@@ -319,8 +319,8 @@ class ServerConnection:
         if counts is not None:
             counts = (self.context.is_follower and counts.followers) or counts  # as `counts_of`, without the call
             self._times = counts.took(answer)
-            if self.begun_s > self._late_s:
-                counts.took_long(Phase.QUEUED, self.begun_s - self._late_s + NOTICED_S)
+            if self.begun_s > self.late_s:
+                counts.took_long(Phase.QUEUED, self.begun_s - self.late_s + NOTICED_S)
         if not isinstance(answer, Response):
             if answer is not None:
                 self._wait_for(route, correlation_id, answer)

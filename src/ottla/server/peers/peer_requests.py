@@ -17,6 +17,7 @@ from ottla.client.errors import ClientError
 from ottla.cluster.state import ClusterState
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.server.loop.current_span import OpenSpan, WorkingFor, current_span
 from ottla.server.loop.later import Later, settled
 from ottla.server.peers.peers import Peers, broker_address
 from ottla.wire.message import Request, Response
@@ -142,6 +143,7 @@ class Outbox(Generic[KeyT, ItemT]):
 class _Asked(NamedTuple, Generic[QuestionT, AnswerT]):
     question: QuestionT
     later: Later[AnswerT]
+    span: OpenSpan | None  # of the request that the question is for
 
 
 class PeerQuestions(ABC, Generic[KeyT, QuestionT, ResponseT, AnswerT]):
@@ -181,7 +183,7 @@ class PeerQuestions(ABC, Generic[KeyT, QuestionT, ResponseT, AnswerT]):
 
     def ask(self, key: KeyT, question: QuestionT) -> Later[AnswerT]:
         later: Later[AnswerT] = Later()
-        self._outbox.put(key, _Asked(question, later))
+        self._outbox.put(key, _Asked(question, later, current_span()))
         return later
 
     def _send(self, key: KeyT, items: list[_Asked[QuestionT, AnswerT]]) -> Later[None]:
@@ -189,13 +191,13 @@ class PeerQuestions(ABC, Generic[KeyT, QuestionT, ResponseT, AnswerT]):
             request = self.request(key, [each.question for each in items])
         except Exception:  # a bug: the callers must not wait for ever
             log.exception("a request to another node could not be made")
-            for question, later in items:
+            for question, later, _ in items:
                 give(later, self.refused(question, _BUG))
             return settled(None)
 
         def settle(response: ResponseT | ApiError) -> None:
             answers = response if isinstance(response, ApiError) else self._read(key, response)
-            for question, later in items:
+            for question, later, _ in items:
                 if isinstance(answers, ApiError):
                     answer = self.refused(question, answers)
                 elif (identity := self.identity(question)) in answers:
@@ -204,7 +206,9 @@ class PeerQuestions(ABC, Generic[KeyT, QuestionT, ResponseT, AnswerT]):
                     answer = self.refused(question, _LEFT_OUT)
                 give(later, answer)
 
-        return self._requests.ask(self.node_of(key), request, self.purpose).map(settle)
+        # One request for several is a part of one trace: the first.
+        with WorkingFor(next((each.span for each in items if each.span is not None), None)):
+            return self._requests.ask(self.node_of(key), request, self.purpose).map(settle)
 
     def _read(self, key: KeyT, response: ResponseT) -> Mapping[Hashable, AnswerT] | ApiError:
         try:

@@ -20,6 +20,7 @@ from ottla.client.address import Address
 from ottla.client.errors import NotConnected, RequestTimedOut
 from ottla.cluster.state import ClusterState
 from ottla.model import limits
+from ottla.server.loop.current_span import OpenSpan, current_span
 from ottla.wire.message import Request, Response
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class Peers:
         if not patient and link.pauses:
             raise NotConnected(f"no connection to {address} for the moment")
         connection = await link.connected(timeout_ms)
+        span = current_span()
+        if span is not None:
+            return await _traced(span, connection, request, timeout_ms)
         return await connection.request(request, timeout_ms=timeout_ms)
 
     async def connect(self, address: Address, *, timeout_ms: int, purpose: str = "peer") -> Connection:
@@ -157,6 +161,25 @@ class _Names:
     def close(self) -> None:
         for asked in tuple(self._asked.values()):
             asked.cancel()
+
+
+async def _traced(span: OpenSpan, connection: Connection, request: Request[R], timeout_ms: int) -> R:
+    """Send a request for another one, as a part of its trace if the other node traces, too."""
+    child = span.child(type(request).name, asks=True)
+    child.note("server.address", connection.address.host)
+    child.note("server.port", connection.address.port)
+    error = ""
+    try:
+        version = connection.version_of(type(request))
+        await connection.wait_for_room()
+        told = connection.api_versions
+        parent = child.trace_parent if told is not None and told.traces else None
+        return await connection.submit_now(request, version=version, timeout_ms=timeout_ms, trace_parent=parent)
+    except BaseException as failure:
+        error = type(failure).__name__
+        raise
+    finally:
+        child.end(error)
 
 
 def _is_number(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""Where a node pushes its metrics to: the settings `ottla.otel.…`."""
+"""Where a node pushes its metrics and traces to: the settings `ottla.otel.…`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ottla.model.settings.own import (
     OTTLA_OTEL_CA_FILE,
     OTTLA_OTEL_ENDPOINT,
     OTTLA_OTEL_HEADERS,
+    OTTLA_OTEL_TRACES_RATIO,
 )
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
@@ -23,7 +24,7 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class OtelPlace:
-    """A collector's address without `/v1/metrics`, and how to reach it."""
+    """A collector's address without `/v1/metrics` or `/v1/traces`, and how to reach it."""
 
     url: SplitResult
     headers: dict[str, str] = field(repr=False)
@@ -56,7 +57,10 @@ def otel_problems(settings: Config) -> Iterator[str]:
     except ValueError as error:
         yield str(error)
         return
-    if place is not None and place.ca_file is not None and not os.access(place.ca_file, os.R_OK):
+    if place is None:
+        if settings[OTTLA_OTEL_TRACES_RATIO]:
+            yield f"{OTTLA_OTEL_TRACES_RATIO.name} needs {OTTLA_OTEL_ENDPOINT.name}, where traces are pushed to"
+    elif place.ca_file is not None and not os.access(place.ca_file, os.R_OK):
         yield f"{OTTLA_OTEL_CA_FILE.name} is {place.ca_file}, which cannot be read"
 
 

@@ -22,6 +22,7 @@ from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.server.coordination.host import Host
+from ottla.server.loop.current_span import OpenSpan, WorkingFor
 from ottla.server.loop.runtime import Runtime
 from ottla.server.txns.marker_writer import COST_PER_SLICE
 from ottla.server.txns.markers import Markers
@@ -45,9 +46,11 @@ class Deliveries:
         self._queue: deque[MarkerDelivery] = deque()  # deliveries with markers to write
         self._left = COST_PER_SLICE  # the remaining cost budget of this slice
 
-    def write(self, effect: WriteMarkers, host: Host[TxnsView]) -> None:
-        """Carry out the transaction coordinator's effect; a few markers are written before this returns."""
-        MarkerDelivery(self, effect, host).begin()
+    def write(self, effect: WriteMarkers, host: Host[TxnsView], span: OpenSpan | None = None) -> None:
+        """Carry out the transaction coordinator's effect; a few markers are written before this returns. `span` ends
+        with the last one.
+        """
+        MarkerDelivery(self, effect, host, span).begin()
 
     def queue(self, delivery: MarkerDelivery) -> None:
         self._queue.append(delivery)
@@ -77,12 +80,15 @@ class Deliveries:
 class MarkerDelivery:
     """The markers of one transaction."""
 
-    def __init__(self, deliveries: Deliveries, effect: WriteMarkers, host: Host[TxnsView]) -> None:
+    def __init__(
+        self, deliveries: Deliveries, effect: WriteMarkers, host: Host[TxnsView], span: OpenSpan | None
+    ) -> None:
         self.waiting: deque[TopicPartition] = deque()  # markers to be written as soon as it is their turn
         self._deliveries = deliveries
         self._effect = effect
         self._host = host
         self._machine = host.machine  # a host that was loaded anew emits a new effect with all markers
+        self._span = span
         self._unwritten = 0
         self._failed: list[TopicPartition] = []  # markers to be written after a pause
         self._complained: set[TopicPartition] = set()
@@ -107,7 +113,8 @@ class MarkerDelivery:
     def write(self, where: TopicPartition) -> None:
         """Write the marker for one partition."""
         try:
-            written = self._deliveries.markers.write(where, self._effect, self._host.leader_epoch)
+            with WorkingFor(self._span):
+                written = self._deliveries.markers.write(where, self._effect, self._host.leader_epoch)
         except Exception:  # a bug: the other partitions get their markers all the same
             log.exception("the end of %s's transaction could not be written", self._effect.transactional_id)
             self._lost(where)
@@ -138,6 +145,8 @@ class MarkerDelivery:
             self._queue(failed)
 
     def _complete(self) -> None:
+        if self._span is not None:
+            self._span.end()
         if self._host.machine is self._machine:
             effect = self._effect
             done = MarkersWritten(effect.transactional_id, effect.producer_id, effect.epoch)

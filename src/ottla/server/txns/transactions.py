@@ -16,6 +16,7 @@ from ottla.model.names import TRANSACTION_STATE_TOPIC
 from ottla.server.coordination.host import Host
 from ottla.server.coordination.hosts import Coordinators
 from ottla.server.coordination.runtime import CoordinatorRuntime
+from ottla.server.loop.current_span import OpenSpan, current_span
 from ottla.server.loop.later import Answer, Later
 from ottla.server.loop.retrying import repeating, retrying
 from ottla.server.peers.peer_requests import PeerRequests
@@ -70,7 +71,21 @@ class Transactions:
         self.gate = TransactionGate(runtime, configs, metadata, self.coordinators, AddPartitionsRequests(requests))
         self.marker_writer = MarkerWriter(coordinating.storage, runtime.now_ms, offsets_host, self.gate.marker_written)
         deliveries = Deliveries(runtime, Markers(metadata, self.marker_writer, requests))
-        self.coordinators.on_effect(WriteMarkers, deliveries.write)
+        self._deliveries = deliveries
+        self._traced_ends: dict[str, OpenSpan] = {}  # of requests that end transactions, by transactional id
+        self.coordinators.on_effect(WriteMarkers, self._write_markers)
+
+    def _write_markers(self, effect: WriteMarkers, host: Host[TxnsView]) -> None:
+        span = self._traced_ends.pop(effect.transactional_id, None) if self._traced_ends else None
+        self._deliveries.write(effect, host, None if span is None else span.child("write markers"))
+
+    def _note_end(self, transactional_id: str) -> None:
+        """Note the span of the present request, if it has one, for markers that may follow from it."""
+        span = current_span()
+        if span is not None and len(self._traced_ends) < limits.TRACED_TRANSACTIONS_MAX:
+            self._traced_ends[transactional_id] = span
+        elif self._traced_ends:
+            self._traced_ends.pop(transactional_id, None)
 
     def _make_machine(self, _: int) -> TransactionsMachine:
         view = TxnsView(
@@ -108,6 +123,7 @@ class Transactions:
         """Do the same as `Coordinators.ask` for commands that may need a new producer id: they wait until one is
         available.
         """
+        self._note_end(transactional_id)
         attempts = iter(range(limits.PRODUCER_ID_ATTEMPTS_MAX))
 
         def until_ready(reply: ReplyT | ApiError) -> Later[ApiError | None] | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from ottla.cluster.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from ottla.model.errors import ErrorCode
+from ottla.model.settings.own import OTTLA_OTEL_TRACES_RATIO
 from ottla.server.api.api_table import SERVED, SERVED_TO_CONTROLLERS
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
@@ -60,6 +61,7 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
             ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in _finalized(context).items()
         ],
+        traces=is_ours and context.settings[OTTLA_OTEL_TRACES_RATIO] > 0,
     )
 
 

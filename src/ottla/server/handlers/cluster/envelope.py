@@ -51,6 +51,9 @@ def envelope(request: EnvelopeRequest, context: Context) -> Answer[EnvelopeRespo
             return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
         inner = context.beside(_client(request, context.connection, principal))
         inner.client_id, inner.request_version = bytes(frame[CLIENT_ID_AT:head_end]).decode(), version
+        if context.span is not None:
+            context.span.note("ottla.forwarded.api", route.endpoint.name)
+            context.span.note("ottla.forwarded.client.id", inner.client_id)
         asked, _ = route.decode(frame, head_end)
     except Crowded:
         assert route is not None, "it was about to be decoded"

@@ -44,3 +44,4 @@ class ApiVersionsResponse(Response, key=18, versions="0-4", flexible="3+"):
 
     finalized_features: list[FinalizedFeatureKey] = on("3+", [], tag=2)
     zk_migration_ready: Bool = on("3+", False, tag=3)
+    traces: Bool = on("3+", False, tag=10_000)  # for our nodes: whether RequestHeader.trace_parent is of use here
