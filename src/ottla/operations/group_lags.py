@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.client.admin.asking import one_by_one
+from ottla.client.admin.groups import PartitionLag
 from ottla.client.metadata import NO_LEADER
 from ottla.model.ids import TopicPartition
 from ottla.operations.doctor.cluster.lags import WITH_OFFSETS, lags_at
+from ottla.operations.failures import message_of
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -57,6 +59,25 @@ async def _of_share_groups(admin: Admin, names: list[str]) -> dict[str, LagTotal
         lags = [place.lag for place in each if place.lag is not None]
         found[name] = LagTotal(sum(lags) if lags else None, None, len(each))
     return found
+
+
+async def partition_lags(
+    admin: Admin, group_id: str, partitions: Iterable[TopicPartition] = ()
+) -> tuple[dict[TopicPartition, PartitionLag], dict[TopicPartition, str]]:
+    """The lag of a group in each partition, and why some of it is not known: the age of unread records takes a right to
+    read the topic, their number does not.
+    """
+    lags = await admin.groups.lag_each(group_id, partitions)
+    problems = {at: message_of(error) for at, error in lags.failed.items()}
+    if not problems:
+        return lags.found, problems
+    places = await admin.groups.offsets(group_id)
+    found = dict(lags.found)
+    for at, (_, end) in (await admin.topics.bounds_each(await readable(admin, problems))).found.items():
+        committed = places[at].offset if at in places else None
+        records = None if committed is None else max(end - committed, 0)
+        found[at] = PartitionLag(at, committed, end, records, 0.0 if records == 0 else None)
+    return found, problems
 
 
 async def readable(admin: Admin, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:

@@ -40,6 +40,16 @@ def test_kinds_states_and_lag(broker: EmbeddedBroker, visitor: Visitor) -> None:
         assert "Stable" not in visitor.get("/groups?state=Empty").words.partition("Waiting")[2]
 
 
+def test_few_groups_are_sorted_by_lag(broker: EmbeddedBroker, visitor: Visitor) -> None:
+    fill(broker.bootstrap, "sorted", 9)
+    with Blocking(broker.bootstrap) as client:
+        for name, offset in (("lag-b", 2), ("lag-a", 9), ("lag-c", 5)):
+            client.admin.groups.set_offsets(name, {TopicPartition("sorted", 0): offset})
+    for sort, order in (("lag", "acb"), ("-lag", "bca")):
+        words = visitor.get(f"/groups?q=lag-&sort={sort}").words
+        assert sorted(order, key=lambda each: words.index(f"lag-{each} classic")) == list(order)
+
+
 def test_a_hostile_name_has_pages(broker: EmbeddedBroker, visitor: Visitor) -> None:
     for name in (HOSTILE, "..", "a/b"):
         with Blocking(broker.bootstrap) as client:
@@ -82,5 +92,6 @@ def test_five_thousand_groups_take_few_requests(
     assert "5,000 of" in page.words and "crowd-4999" in page.words and "crowd-4949" not in page.words
     assert "page 1 of 100" in page.words
     assert asked.count("ListGroupsRequest") == 1
+    assert "sort=lag" not in page.text, "that would take the lag of all of them"
     assert len(asked) < 220, "some for the page, and four for each of its 50 groups, two of them for its coordinator"
     assert "crowd-0049" in visitor.get("/groups?sort=group&page=1&q=crowd").words

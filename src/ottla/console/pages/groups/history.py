@@ -23,6 +23,7 @@ from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.operations.failures import message_of
+from ottla.operations.group_lags import partition_lags
 
 OTHERS = "other topics"
 
@@ -154,7 +155,7 @@ async def _positions(admin: Admin, group_id: str, kind: str) -> dict[TopicPartit
             )
             for each in places
         }
-    lags = (await admin.groups.lag_each(group_id)).found
+    lags, _ = await partition_lags(admin, group_id)
     return {at: PlaceInLog(each.committed, each.end, each.records, each.seconds) for at, each in lags.items()}
 
 

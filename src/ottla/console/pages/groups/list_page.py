@@ -29,6 +29,7 @@ from ottla.console.parts.choices import choices
 from ottla.console.parts.tables import Column, cut, listed
 from ottla.console.parts.words import badge, notice, told
 from ottla.console.routing import page
+from ottla.model import limits
 from ottla.operations.failures import message_of
 from ottla.operations.group_lags import LagTotal, lag_totals
 
@@ -48,9 +49,14 @@ async def group_list(call: PageCall) -> Page:
     if missing and not groups:
         listed_each.all()  # raises what is wrong
     chosen = _chosen(call, groups)
-    shown = cut(call, _columns(GroupsSeen()), chosen, text=_text, sort="group")
-    seen = await _seen(call, shown.shown)
-    table = listed(call, _columns(seen), shown, empty="there are no groups", noun="group")
+    wanted = call.query.get("q", "").strip().lower()
+    found = [each for each in chosen if wanted in _text(each).lower()]
+    is_whole = len(found) <= limits.CONSOLE_ROWS  # they are all on one page, which can be sorted by their lag, too
+    seen = await _seen(call, found) if is_whole else GroupsSeen()
+    shown = cut(call, _columns(seen, is_whole=is_whole), chosen, text=_text, sort="group")
+    if not is_whole:
+        seen = await _seen(call, shown.shown)
+    table = listed(call, _columns(seen, is_whole=is_whole), shown, empty="there are no groups", noun="group")
     notices = [notice(f"The groups of {each} are missing.", "fair") for each in missing]
     return Page("Groups", [notices, _filters(call, groups), table])
 
@@ -73,9 +79,17 @@ def _text(group: GroupListing) -> str:
     return f"{group.group_id} {kind_of(group)} {group.state}"
 
 
-def _columns(seen: GroupsSeen) -> tuple[Column[GroupListing], ...]:
+def _columns(seen: GroupsSeen, *, is_whole: bool) -> tuple[Column[GroupListing], ...]:
+    """`is_whole`: the lag of all groups is known, and not only of those on this page."""
+
     def lag(group: GroupListing) -> LagTotal:
         return seen.lags.get(group.group_id, LagTotal())
+
+    def records(group: GroupListing) -> int | None:
+        return lag(group).records
+
+    def seconds(group: GroupListing) -> float | None:
+        return lag(group).seconds
 
     return (
         Column("Group", lambda each: group_link(each.group_id), lambda each: each.group_id),
@@ -83,8 +97,8 @@ def _columns(seen: GroupsSeen) -> tuple[Column[GroupListing], ...]:
         Column("State", lambda each: state_badge(each.state), lambda each: each.state),
         Column("Members", lambda each: _members(seen.described.get(each.group_id)), is_number=True),
         Column("Partitions", lambda each: count_text(lag(each).partitions or None), is_number=True),
-        Column("Lag", lambda each: _records(lag(each)), is_number=True),
-        Column("Waiting", lambda each: _waiting(each, lag(each)), is_number=True),
+        Column("Lag", lambda each: _records(lag(each)), records if is_whole else None, is_number=True),
+        Column("Waiting", lambda each: _waiting(each, lag(each)), seconds if is_whole else None, is_number=True),
     )
 
 

@@ -19,6 +19,7 @@ from ottla.console.routing import page
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.operations.failures import message_of
+from ottla.operations.group_lags import partition_lags
 
 
 class PartitionOfGroup(NamedTuple):
@@ -60,7 +61,7 @@ async def _rows(admin: Admin, described: GroupDescription) -> list[PartitionOfGr
             owners[at] = (*owners.get(at, ()), member)
     if described.kind == SHARE:
         return await _share_rows(admin, described.group_id, owners)
-    lags = await admin.groups.lag_each(described.group_id, owners)
+    lags, problems = await partition_lags(admin, described.group_id, owners)
     places = await admin.groups.offsets(described.group_id)
     rows = [
         PartitionOfGroup(
@@ -71,14 +72,16 @@ async def _rows(admin: Admin, described: GroupDescription) -> list[PartitionOfGr
             each.seconds,
             places[at].metadata if at in places else "",
             owners.get(at, ()),
+            problems.get(at, ""),
         )
-        for at, each in lags.found.items()
+        for at, each in lags.items()
     ]
     rows += [
-        PartitionOfGroup(at, places[at].offset if at in places else None, problem=message_of(error))
-        for at, error in lags.failed.items()
+        PartitionOfGroup(at, places[at].offset if at in places else None, problem=problem)
+        for at, problem in problems.items()
+        if at not in lags
     ]
-    gone = [at for at in places if at not in lags.found and at not in lags.failed]
+    gone = [at for at in places if at not in lags and at not in problems]
     return rows + [PartitionOfGroup(at, places[at].offset, problem="the partition does not exist") for at in gone]
 
 
