@@ -5,6 +5,9 @@ from ottla.model.limits.units import KIB, MIB
 # Partitions of which one page asks the offsets and sizes, and how long it waits for them: a broker may be away.
 CONSOLE_FIGURES_PARTITIONS_MAX = 5_000
 CONSOLE_FIGURES_S = 8
+# How many topics are kept for how long, because asking for them takes long.
+CONSOLE_TOPICS_KEPT_MIN = 2_000
+CONSOLE_TOPICS_KEPT_S = 5
 # Partitions that are drawn, each as a bar.
 CONSOLE_BARS_MAX = 64
 # Records that are sampled for hot keys, and keys that are shown of them.

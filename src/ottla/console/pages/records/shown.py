@@ -46,21 +46,22 @@ def columns_of(query: Mapping[str, str | None]) -> tuple[Column[ShownRecord], ..
         Column("Offset", lambda each: _link(each.record, query), is_number=True),
         Column("Time", lambda each: tag("span", time_text(each.record.timestamp), class_="when")),
         Column("Key", lambda each: content_cell(each.key)),
-        Column("Value", lambda each: content_cell(each.value)),
+        Column("Value", lambda each: content_cell(each.value, is_wide=True)),
         Column("Headers", lambda each: _headers(each.record)),
         Column("Size", lambda each: size_text(payload_bytes(each.record)), is_number=True),
     )
 
 
-def content_cell(content: ReadContent) -> Content:
+def content_cell(content: ReadContent, *, is_wide: bool = False) -> Content:
     """Contents on one line, cut."""
+    class_ = "content wide" if is_wide else "content"
     if content.format == "null":
         return badge("null")
     if content.format == ContentFormat.registry:
-        return tag("div", code(cut(content.text)), " ", badge(content.note), class_="content")
+        return tag("div", code(cut(content.text)), " ", badge(content.note), class_=class_)
     note = tag("small", told(cut(content.note)), class_="note") if content.note else None
     mark = badge(content.format) if content.format not in (ContentFormat.text, ContentFormat.json) else None
-    return tag("div", code(cut(content.text)), " " if mark else None, mark, note, class_="content")
+    return tag("div", code(cut(content.text)), " " if mark else None, mark, note, class_=class_)
 
 
 def cut(text: str, most: int = limits.CONSOLE_CELL_CHARS) -> str:
@@ -91,4 +92,4 @@ def _headers(record: ConsumedRecord) -> Content:
         [code(f"{cut(name, 40)}={cut(header_text(value), 60)}"), " "] for name, value in record.headers[:_HEADERS_MAX]
     ]
     more = len(record.headers) - _HEADERS_MAX
-    return [shown, tag("small", f"and {more} more") if more > 0 else None]
+    return tag("div", shown, tag("small", f"and {more} more") if more > 0 else None, class_="content")

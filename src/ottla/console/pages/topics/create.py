@@ -7,6 +7,7 @@ from ottla.console.call import PageCall
 from ottla.console.failures import REFUSALS, failed_notice, failure_of
 from ottla.console.html import Content
 from ottla.console.pages.topics.frame import NEW, TOPICS, topic_path
+from ottla.console.pages.topics.seen import topics_seen
 from ottla.console.parts.forms import area, check_box, choice, field, form
 from ottla.console.parts.words import card, notice
 from ottla.console.refusals import WrongInput
@@ -46,6 +47,7 @@ async def new_topic(call: PageCall) -> Answer:
             f"The brokers would create it with {made.partitions} partitions, {made.replication_factor} replicas each."
         )
         return _form(call, notice(said, "good"))
+    topics_seen(call.access).forget()
     return Redirect(topic_path(name), done=f"Topic {name} was created")
 
 

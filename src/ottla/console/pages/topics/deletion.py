@@ -7,6 +7,7 @@ from ottla.console.call import PageCall
 from ottla.console.html import tag
 from ottla.console.pages.topics.figures import bytes_text, count_text, figures_of
 from ottla.console.pages.topics.frame import TOPICS, topic_of, topic_page, topic_path, warn_of_internal
+from ottla.console.pages.topics.seen import topics_seen
 from ottla.console.parts.forms import field, form
 from ottla.console.parts.words import card, code, facts, notice
 from ottla.console.refusals import WrongInput
@@ -46,6 +47,7 @@ async def delete_topic(call: PageCall) -> Answer:
     topic = topic_of(call)
     check_typed(call, topic)
     await call.admin.topics.delete(topic)
+    topics_seen(call.access).forget()
     return Redirect(TOPICS, done=f"Topic {topic} was deleted")
 
 

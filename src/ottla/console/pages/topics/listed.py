@@ -9,6 +9,7 @@ from ottla.console.html import Content, tag
 from ottla.console.pages.topics.figures import TopicFigures, bytes_text, count_text, figures_of
 from ottla.console.pages.topics.frame import NEW, ailment_of, is_internal, is_offline, state_of, topic_path
 from ottla.console.pages.topics.frame import is_under_replicated as is_behind
+from ottla.console.pages.topics.seen import topics_seen
 from ottla.console.parts.tables import Column, cut, listed
 from ottla.console.parts.words import badge, figure, figures, link, told
 from ottla.console.routing import page
@@ -16,7 +17,7 @@ from ottla.console.routing import page
 
 @page("/topics")
 async def topics_page(call: PageCall) -> Page:
-    every = await call.admin.topics.all()
+    every = await topics_seen(call.access).all()
     shows_internal = call.query.get("internal") == "yes"
     shown = [each for each in every if shows_internal or not _is_internal(each)]
     columns = _columns(TopicFigures())

@@ -7,6 +7,7 @@ from ottla.console.call import PageCall
 from ottla.console.failures import REFUSALS, failed_notice, failure_of
 from ottla.console.html import Content
 from ottla.console.pages.topics.frame import topic_of, topic_page, topic_path, warn_of_internal
+from ottla.console.pages.topics.seen import topics_seen
 from ottla.console.parts.forms import check_box, field, form
 from ottla.console.parts.words import card, notice
 from ottla.console.routing import action, page
@@ -34,6 +35,7 @@ async def add_partitions(call: PageCall) -> Answer:
         return await _page(call, failed_notice(sentence, hint), status)
     if "check" in call.form:
         return await _page(call, notice(f"The brokers would accept {total:,} partitions.", "good"))
+    topics_seen(call.access).forget()
     return Redirect(topic_path(topic), done=f"Topic {topic} now has {total:,} partitions")
 
 

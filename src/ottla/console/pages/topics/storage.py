@@ -135,7 +135,8 @@ def _figures(replicas: Sequence[ReplicaOnDisk]) -> Content:
 def _choice(call: PageCall, topic: TopicInfo) -> Content:
     if topic.partition_count == 1:
         return None
-    hint = f"empty: the first {limits.CONSOLE_PARTITIONS_DRAWN_MAX} of {topic.partition_count:,}"
+    drawn = limits.CONSOLE_PARTITIONS_DRAWN_MAX
+    hint = f"empty: the first {drawn} of {topic.partition_count:,}" if topic.partition_count > drawn else "empty: all"
     entry = field("partition", "Only partition", call.query.get("partition", ""), hint=hint)
     return query_form(path_to("topics", topic.name, "storage"), entry, submit="Show", class_="form wide")
 
