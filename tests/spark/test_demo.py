@@ -9,7 +9,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from tests.support.waiting import COMMAND_S
+from tests.console.consoles import Visitor
+from tests.support.waiting import COMMAND_S, until
 
 from ottla.cli.demo.programs import DemoProgram
 from ottla.cli.demo.results import SalesCount, check_windows
@@ -109,6 +110,7 @@ def test_a_program_that_says_much_is_not_stopped_by_that(tmp_path: Path, monkeyp
 @pytest.mark.slow
 def test_the_demo_runs_and_checks_everything(spark_tools: None, tmp_path: Path) -> None:
     words = ["demo", "--once", "--data", str(tmp_path), "--listen", "127.0.0.1:0", "--registry", "127.0.0.1:0"]
+    words += ["--console", "127.0.0.1:0"]
     process = subprocess.Popen(
         [sys.executable, "-m", "ottla", *words, "--orders", "2000"],
         stdout=subprocess.PIPE,
@@ -117,17 +119,24 @@ def test_the_demo_runs_and_checks_everything(spark_tools: None, tmp_path: Path) 
         env={**os.environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"},
     )
     assert process.stdout is not None
-    begun = ""
+    begun, visitor = "", None
     for line in process.stdout:
         begun += line
         if "✓ metrics" in line:
             with urllib.request.urlopen(line.split()[-1], timeout=60) as answer:
                 assert b"\nottla_build_info{" in answer.read(), "the node tells its metrics while the demo runs"
+        if "✓ console" in line:
+            visitor = Visitor(re.findall(r"http://[\d.:]+\d", line)[0])
+            assert "1 of 1 brokers up" in visitor.get("/").words
+        if re.search(r"[1-9][\d,]* sales,", line):
             break
+    assert visitor is not None
+    both = ("spark-shop-sales", "spark-shop-revenue")
+    until(lambda: visitor.get("/groups").words, lambda words: all(each in words for each in both))
     rest, errors = process.communicate(timeout=COMMAND_S)
     told_all = begun + rest
     assert process.returncode == 0, told_all + errors
-    for claim in ("node", "metrics", "registry", "topics", "sales", "revenue", "done"):
+    for claim in ("node", "metrics", "registry", "console", "topics", "sales", "revenue", "done"):
         assert f"✓ {claim}" in told_all
     assert "kill -9" in told_all and "Traceback" not in errors
     _, _, following = told_all.partition("Try next")

@@ -26,7 +26,9 @@ def seconds_text(seconds: float) -> str:
 
 
 def bytes_per_s(value: float) -> str:
-    return f"{size_text(round(value))}/s"
+    """As `size_text`, and short enough for the scale of a chart."""
+    number, unit = size_text(round(value)).split()
+    return f"{float(number):.0f} {unit}/s" if float(number) >= 100 else f"{number} {unit}/s"
 
 
 def per_s(value: float) -> str:

@@ -31,6 +31,7 @@ class ClusterHealth:
         self.at_s = 0.0
         self.failure = ""
         self._took_s = 0.0
+        self._began_ms = 0
         self._task: asyncio.Task[None] | None = None
 
     @classmethod
@@ -38,11 +39,13 @@ class ClusterHealth:
         """The health that is kept for this user."""
         return access.kept(cls, cls, cls.close)
 
-    async def look(self, *, anew: bool = False) -> None:
-        """Note that somebody looks; examine the cluster if that was long ago, or `anew`. It goes on in the background,
-        and takes no more than a part of the time.
+    async def look(self, *, anew: bool = False, changed_ms: int = 0) -> None:
+        """Note that somebody looks; examine the cluster if that was long ago, if something has changed since then, or
+        `anew`. It goes on in the background, and takes no more than a part of the time.
         """
-        pause_s = max(limits.CONSOLE_EXAMINE_S, limits.CONSOLE_SAMPLING_PART * self._took_s)
+        pause_s = limits.CONSOLE_SAMPLING_PART * self._took_s
+        if changed_ms < self._began_ms:
+            pause_s = max(limits.CONSOLE_EXAMINE_S, pause_s)
         is_old = self.at_s == 0.0 or time.monotonic() - self.at_s > pause_s
         if (is_old or anew) and not self.is_under_way:
             self._task = asyncio.get_running_loop().create_task(self._examine())
@@ -64,7 +67,7 @@ class ClusterHealth:
             self._task.cancel()
 
     async def _examine(self) -> None:
-        began_s = time.monotonic()
+        began_s, self._began_ms = time.monotonic(), round(time.time() * 1000)
         registry = self._access.registry
         subjects = None if registry is None else registry.subjects
         try:

@@ -92,6 +92,11 @@ class ClusterHistory:
         return self._task is not None and not self._task.done()
 
     @property
+    def changed_ms(self) -> int:
+        """When something changed last that may be good or bad for the health of the cluster."""
+        return next((each.time_ms for each in self.changes if each.mood != "plain"), 0)
+
+    @property
     def has_metrics(self) -> bool:
         """Whether a node tells its metrics."""
         return self.now is not None and bool(self.now.metrics)

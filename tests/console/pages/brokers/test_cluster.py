@@ -196,6 +196,7 @@ def test_read_only_shows_plans_without_a_button(cluster: LocalCluster) -> None:
 def test_a_killed_broker_is_seen(cluster: LocalCluster, guest: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "CONSOLE_SAMPLE_S", 1)
     assert "3 of 3 brokers up" in until(lambda: guest.get("/").words, lambda words: "3 of 3 brokers up" in words)
+    until(lambda: guest.part("/overview/health").words, lambda words: "checks have found nothing" in words)
     pid = cluster.node_pid(3)
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
@@ -205,5 +206,4 @@ def test_a_killed_broker_is_seen(cluster: LocalCluster, guest: Visitor, monkeypa
     shown = guest.get("/brokers")
     assert (shown.status, "under-replicated" in shown.words) == (200, True)
     assert "It does not answer" in guest.get("/brokers/3").words
-    guest.get("/?anew=1")
-    until(lambda: guest.part("/overview/health").words, lambda words: "Do: " in words and "problem" in words)
+    until(lambda: guest.part("/overview/health").words, lambda words: "Do: " in words and "problem" in words, 45)

@@ -54,7 +54,11 @@ def _unmade(examination: Examination) -> Content:
     if not examination.unmade:
         return None
     rows = [tag("li", code(each.check), " ", told(each.reason)) for each in examination.unmade]
-    return tag("details", tag("summary", f"{len(rows)} checks could not be made"), tag("ul", rows))
+    return tag(
+        "details",
+        tag("summary", f"{len(rows)} check{'' if len(rows) == 1 else 's'} could not be made"),
+        tag("ul", rows),
+    )
 
 
 def _again(health: ClusterHealth) -> Markup:

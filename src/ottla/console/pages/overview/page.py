@@ -23,7 +23,7 @@ _NO_METRICS = "No node tells its metrics: what was written is measured by offset
 async def overview(call: PageCall) -> Page:
     history, health = ClusterHistory.of(call.access), ClusterHealth.of(call.access)
     await history.look()
-    await health.look(anew="anew" in call.query)
+    await health.look(anew="anew" in call.query, changed_ms=history.changed_ms)
     every_s = limits.CONSOLE_SAMPLE_S
     return Page(
         "Overview",
@@ -51,8 +51,8 @@ async def overview_flow(call: PageCall) -> Fragment:
 
 @page("/overview/health")
 async def overview_health(call: PageCall) -> Fragment:
-    health = ClusterHealth.of(call.access)
-    await health.look()
+    history, health = ClusterHistory.of(call.access), ClusterHealth.of(call.access)
+    await health.look(changed_ms=history.changed_ms)
     return Fragment(findings(health))
 
 
