@@ -21,7 +21,7 @@ ANY_MAX = {
     # The values of compiled loops: numba and pyarrow have no types, and a schema decides what a column holds.
     "columns": 445,
     "records": 40,
-    "sql": 12,
+    "sql": 15,
     # Decoded JSON (`Json`) and parsed schemas, whose form somebody else decides.
     "schemas": 198,
     "registry": 70,
@@ -46,7 +46,7 @@ ANY_MAX = {
     # Generated codecs; records on their way to a socket.
     "wire": 26,
     # JSON of a schema registry; callbacks of requests in flight.
-    "client": 9,
+    "client": 11,
     # Fields of a named tuple by name.
     "txns": 1,
 }

@@ -64,6 +64,24 @@ class Visitor:
         form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": self._url.geturl()}
         return self._followed("POST", path, urlencode(fields), {**form, **(headers or {})})
 
+    def load(self, path: str) -> bytes:
+        """The bytes of a file."""
+        connection = http.client.HTTPConnection(*self.host, timeout=60)
+        try:
+            cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+            connection.request("GET", path, headers={"Cookie": cookies})
+            answer = connection.getresponse()
+            assert answer.status == 200, answer.read()
+            return answer.read()
+        finally:
+            connection.close()
+
+    @property
+    def host(self) -> tuple[str, int]:
+        """Where the console listens."""
+        assert self._url.hostname and self._url.port
+        return self._url.hostname, self._url.port
+
     def stream(self, path: str) -> list[dict[str, Any]]:
         """All parts of a stream."""
         shown = self.part(path)

@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 from uuid import UUID
 
 from ottla.client.registry_url import parse_registry_url
@@ -146,13 +146,13 @@ class SchemaRegistry:
         """Return the id of a schema under a subject; register it if it is new, and compatible."""
         key = ("registered", subject, source.text, source.type, source.references, normalize)
         path = f"/subjects/{quote(subject, safe='')}/versions" + ("?normalize=true" if normalize else "")
-        return self._cached(key, lambda: int(self._ask("POST", path, _body(source))["id"]))
+        return self._cached(key, lambda: int(self._ask("POST", path, request_of(source))["id"]))
 
     def lookup(self, subject: str, source: SchemaSource) -> RegisteredVersion:
         """Return the version under which a schema is registered in a subject. Raises
         RegistryError(404) if it is not.
         """
-        return self._registered(self._ask("POST", f"/subjects/{quote(subject, safe='')}", _body(source)))
+        return self._registered(self._ask("POST", f"/subjects/{quote(subject, safe='')}", request_of(source)))
 
     def incompatibilities(self, subject: str, source: SchemaSource) -> list[str]:
         """Return why a schema could not become the next version of a subject; empty if it could (or would be the
@@ -160,7 +160,7 @@ class SchemaRegistry:
         """
         path = f"/compatibility/subjects/{quote(subject, safe='')}/versions/latest?verbose=true"
         try:
-            answer = self._ask("POST", path, _body(source))
+            answer = self._ask("POST", path, request_of(source))
         except RegistryError as error:
             if error.status == NOT_FOUND:
                 return []
@@ -173,6 +173,14 @@ class SchemaRegistry:
         """Return all subjects."""
         found: list[str] = self._ask("GET", "/subjects")
         return found
+
+    def call(self, method: str, *segments: object, body: object = None, **query: object) -> Json:
+        """Send one request of the REST API: the segments of its path, and its query. `registry_calls` has names for
+        those that manage subjects.
+        """
+        path = "".join(f"/{quote(str(each), safe='')}" for each in segments)
+        texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in query.items()}
+        return self._ask(method, f"{path}?{urlencode(texts)}" if texts else path, body)
 
     # --- answers ---
 
@@ -242,7 +250,7 @@ class SchemaRegistry:
 
     # --- requests ---
 
-    def _ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Json:
+    def _ask(self, method: str, path: str, body: object = None) -> Json:
         failure: Exception | None = None
         for attempt in range(self.options.attempts):
             if attempt:
@@ -258,7 +266,7 @@ class SchemaRegistry:
                     raise RegistryUnreachable(
                         f"the schema registry is not trusted: {certificate_problem(error)} "
                         "(schema.registry.ssl.truststore.location)"
-                    ) from None
+                    ) from error
                 except (OSError, http.client.HTTPException) as error:
                     failure = error
         if isinstance(failure, RegistryError):
@@ -266,18 +274,18 @@ class SchemaRegistry:
         where = ", ".join(f"{urlsplit(url).hostname}:{urlsplit(url).port}" for url in self.options.urls)
         raise RegistryUnreachable(f"the schema registry at {where} does not answer: {failure}") from failure
 
-    def _ask_one(self, url: str, method: str, path: str, body: Mapping[str, object] | None) -> Json:
+    def _ask_one(self, url: str, method: str, path: str, body: object) -> Json:
         text = None if body is None else json.dumps(body).encode()
         status, reason, data = self._exchange(url, method, path, text)
         if len(data) > REGISTRY_ANSWER_BYTES_MAX:
             raise RegistryError(status, 0, f"an answer of more than {REGISTRY_ANSWER_BYTES_MAX} bytes")
         try:
-            decoded = json.loads(data)
+            decoded = json.loads(data) if data or status >= 300 else None
         except ValueError:
             raise RegistryError(status, 0, data[:200].decode("utf-8", "replace") or reason) from None
         if status >= 300:
             said = decoded if isinstance(decoded, dict) else {}
-            raise RegistryError(status, said.get("error_code", 0), said.get("message", reason))
+            raise RegistryError(status, int(said.get("error_code", 0)), str(said.get("message") or reason))
         return decoded
 
     # --- replaced in simulations ---
@@ -310,7 +318,8 @@ def _version_path(subject: str, version: int | str) -> str:
     return f"/subjects/{quote(subject, safe='')}/versions/{version}{deleted}"
 
 
-def _body(source: SchemaSource) -> dict[str, object]:
+def request_of(source: SchemaSource) -> dict[str, object]:
+    """The body of a request that has a schema."""
     body: dict[str, object] = {"schema": source.text}
     if source.type is not SchemaType.AVRO:
         body["schemaType"] = source.type.value

@@ -1,17 +1,21 @@
-"""Calls of the registry's REST API for the commands: one connection per call, errors as one line."""
+"""Calls of the registry's REST API for the commands, by the client of the registry: one attempt, errors as one line."""
 
 from __future__ import annotations
 
 import http.client
-import json
 import ssl
-from typing import Annotated, Any
-from urllib.parse import quote, urlencode
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from ottla.cli.profile.chosen import registry_access, registry_or_profile
 from ottla.operations.errors import CommandError
+
+if TYPE_CHECKING:
+    from ottla.client.registry import RegistryError, SchemaRegistry
+
+T = TypeVar("T")
 
 DEFAULT_URL = "http://127.0.0.1:8081"
 SCHEMA_NOT_FOUND, SUBJECT_NOT_FOUND, VERSION_NOT_FOUND = 40403, 40401, 40402
@@ -77,59 +81,44 @@ class RegistryCalls:
         return self.call("DELETE", path, query)
 
     def call(self, method: str, path: tuple[object, ...], query: dict[str, object], body: Any = None) -> Any:
-        target = self._parts.path.rstrip("/") + "".join(f"/{quote(str(each), safe='')}" for each in path)
-        texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in query.items()}
-        if texts:
-            target += f"?{urlencode(texts)}"
-        from ottla.client.security.web import http_connection
+        return self.ask(lambda registry: registry.call(method, *path, body=body, **query))
+
+    def ask(self, question: Callable[[SchemaRegistry], T]) -> T:
+        """What the client of the registry answers; its errors as one line."""
+        from ottla.client.registry import RegistryError, RegistryOptions, RegistryUnreachable, SchemaRegistry
 
         access = registry_access()
-        headers = {"Content-Type": "application/vnd.schemaregistry.v1+json", **access.headers(self._parts)}
-        connection = http_connection(self._parts, _TIMEOUT_S, access.tls)
+        options = RegistryOptions.of(self.url, access, timeout_s=_TIMEOUT_S, attempts=1)
         try:
-            payload = None if body is None else json.dumps(body)
-            connection.request(method, target, payload, headers)
-            answer = connection.getresponse()
-            status, text = answer.status, answer.read()
-        except ssl.SSLCertVerificationError as error:
+            return question(SchemaRegistry(options))
+        except RegistryError as error:
+            raise self._refused(error, access.user(self._parts)) from None
+        except RegistryUnreachable as error:
+            raise self._unreachable(error.__cause__) from None
+
+    def _refused(self, error: RegistryError, user: str | None) -> RegistryRefused:
+        if error.status != http.client.UNAUTHORIZED:
+            return RegistryRefused(error.code or error.status, error.message)
+        who = "refuses a request without a login" if user is None else f"refuses the login of user {user}"
+        hint = f"{_USER_INFO}=USER:PASSWORD, in a profile or a --command-config file, says who asks"
+        return RegistryRefused(error.status, f"the registry at {self.shown_url} {who}", hint)
+
+    def _unreachable(self, cause: BaseException | None) -> CommandError:
+        where = self.shown_url
+        if isinstance(cause, ssl.SSLCertVerificationError):
             from ottla.client.security.tls_failures import certificate_problem
 
-            raise CommandError(
-                f"the registry at {self.shown_url} is not trusted: {certificate_problem(error)}",
+            return CommandError(
+                f"the registry at {where} is not trusted: {certificate_problem(cause)}",
                 "schema.registry.ssl.truststore.location, in a profile or a --command-config file, names its authority",
-            ) from None
-        except (http.client.RemoteDisconnected, http.client.BadStatusLine, ConnectionResetError) as error:
-            other = "https" if self._parts.scheme == "http" else "http"
-            raise CommandError(
-                f"what listens at {self.shown_url} does not answer in {self._parts.scheme}: {error}",
-                f"does it speak {other}? --registry {other}://… names it so",
-            ) from None
-        except (OSError, http.client.HTTPException) as error:
-            raise CommandError(
-                f"no registry answers at {self.shown_url}: {error}",
-                "`ottla up` and `ottla registry` start one; --registry names another",
-            ) from None
-        finally:
-            connection.close()
-        if status == http.client.UNAUTHORIZED:
-            who = access.user(self._parts)
-            raise RegistryRefused(
-                status,
-                f"the registry at {self.shown_url} "
-                + ("refuses a request without a login" if who is None else f"refuses the login of user {who}"),
-                f"{_USER_INFO}=USER:PASSWORD, in a profile or a --command-config file, says who asks",
             )
-        return _content(status, text)
-
-
-def _content(status: int, text: bytes) -> Any:
-    try:
-        content = json.loads(text) if text else None
-    except ValueError:
-        raise CommandError(f"the registry answered {status} with something that is not JSON") from None
-    if status >= 300:
-        found = content if isinstance(content, dict) else {}
-        raise RegistryRefused(
-            int(found.get("error_code", status)), str(found.get("message") or f"HTTP status {status}")
+        if isinstance(cause, http.client.RemoteDisconnected | http.client.BadStatusLine | ConnectionResetError):
+            other = "https" if self._parts.scheme == "http" else "http"
+            return CommandError(
+                f"what listens at {where} does not answer in {self._parts.scheme}: {cause}",
+                f"does it speak {other}? --registry {other}://… names it so",
+            )
+        return CommandError(
+            f"no registry answers at {where}: {cause}",
+            "`ottla up` and `ottla registry` start one; --registry names another",
         )
-    return content

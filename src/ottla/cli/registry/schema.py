@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cli.options import Json, Yes, not_empty
-from ottla.cli.registry.calls import DEFAULT_URL, SUBJECT_NOT_FOUND, RegistryCalls, RegistryRefused, Url
+from ottla.cli.registry.calls import DEFAULT_URL, RegistryCalls, Url
 from ottla.cli.registry.schema_text import (
     SchemaKind,
-    diff_lines,
     parse_references,
     print_diff,
     print_schema,
@@ -18,6 +17,7 @@ from ottla.cli.registry.schema_text import (
 )
 from ottla.cli.terminal import consent
 from ottla.cli.terminal.visible import visible
+from ottla.operations.schema_text import diff_lines
 
 app = typer.Typer(help="Register, show, compare, check and delete schemas.", no_args_is_help=True)
 
@@ -38,7 +38,6 @@ Normalize = Annotated[
 ]
 
 LATEST = "latest"
-_SOFT_DELETED = (40404, 40406)
 
 
 @app.command()
@@ -217,21 +216,13 @@ def delete(
     With --permanent it asks before it deletes. Where standard input is not a terminal, --permanent requires --yes.
     """
     from ottla.cli.terminal.output import done, print_json
+    from ottla.client.registry_calls import delete_versions
 
     name, registry = _subject(subject, topic, key), RegistryCalls(url)
-    place = ["subjects", name, *([] if version is None else ["versions", version])]
     if permanent:
         of = f"all versions of {name}" if version is None else f"version {version} of {name}"
         consent.ask(f"Delete {of} permanently? Records written with them can then not be read.", yes=yes)
-    gone: Any = None
-    try:
-        gone = registry.delete(*place)
-    except RegistryRefused as error:
-        if not (permanent and error.code in _SOFT_DELETED):
-            raise
-    if permanent:
-        gone = registry.delete(*place, permanent=True)
-    versions = gone if isinstance(gone, list) else [gone]
+    versions = registry.ask(lambda client: delete_versions(client, name, version, permanent=permanent))
     if as_json:
         print_json({"subject": name, "versions": versions, "permanent": permanent})
         return
@@ -252,12 +243,9 @@ def _body(file: str, kind: SchemaKind | None, refs: list[str]) -> dict[str, Any]
 
 
 def _has_versions(registry: RegistryCalls, subject: str) -> bool:
-    try:
-        return bool(registry.get("subjects", subject, "versions"))
-    except RegistryRefused as error:
-        if error.code != SUBJECT_NOT_FOUND:
-            raise
-        return False
+    from ottla.client.registry_calls import versions_of
+
+    return bool(registry.ask(lambda client: versions_of(client, subject)))
 
 
 def _is_version(text: str) -> bool:

@@ -1,9 +1,7 @@
-"""Schemas as texts: read from files, printed so that people can read them, and compared line by line."""
+"""Schemas as texts on a terminal: read from files, printed so that people can read them, with their differences."""
 
 from __future__ import annotations
 
-import difflib
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -13,9 +11,9 @@ import typer
 from ottla.cli.terminal.stdin_text import read_stdin_text
 from ottla.cli.terminal.visible import visible
 from ottla.operations.errors import CommandError
+from ottla.operations.schema_text import LANGUAGES, parse_reference, pretty
 
 _EXTENSIONS = {".avsc": "AVRO", ".avro": "AVRO", ".json": "JSON", ".jsonschema": "JSON", ".proto": "PROTOBUF"}
-_LANGUAGES = {"AVRO": "json", "JSON": "json", "PROTOBUF": "protobuf"}
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -43,24 +41,10 @@ def read_schema(file: str, kind: SchemaKind | None) -> tuple[str, str]:
 
 def parse_references(texts: list[str]) -> list[dict[str, Any]]:
     """Parse `NAME=SUBJECT:VERSION`."""
-    found = []
-    for text in texts:
-        name, equals, rest = text.partition("=")
-        subject, colon, version = rest.rpartition(":")
-        if not equals or not colon or not name or not version.isdecimal():
-            raise typer.BadParameter(f"{text!r} is not NAME=SUBJECT:VERSION", param_hint="--ref")
-        found.append({"name": name, "subject": subject, "version": int(version)})
-    return found
-
-
-def pretty(kind: str, text: str) -> str:
-    """JSON with an indent; anything else as it is."""
-    if _LANGUAGES.get(kind) == "json":
-        try:
-            return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-        except ValueError:
-            return text
-    return text.rstrip("\n")
+    try:
+        return [parse_reference(text)._asdict() for text in texts]
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--ref") from None
 
 
 def print_schema(kind: str, text: str) -> None:
@@ -72,13 +56,7 @@ def print_schema(kind: str, text: str) -> None:
         return
     from rich.syntax import Syntax
 
-    console.print(Syntax(visible(pretty(kind, text)), _LANGUAGES.get(kind, "text"), background_color="default"))
-
-
-def diff_lines(old: tuple[str, str, str], new: tuple[str, str, str]) -> list[str]:
-    """A unified diff of two (name, type, text)."""
-    before, after = pretty(old[1], old[2]).splitlines(), pretty(new[1], new[2]).splitlines()
-    return list(difflib.unified_diff(before, after, old[0], new[0], lineterm="", n=3))
+    console.print(Syntax(visible(pretty(kind, text)), LANGUAGES.get(kind, "text"), background_color="default"))
 
 
 def print_diff(lines: list[str]) -> None:

@@ -49,3 +49,5 @@ REGISTRY_WAITS_IN_VAIN_MAX = 8
 REGISTRY_ANSWER_BYTES_MAX = 64 * MIB
 # References, transitive ones included, that one schema may need: more is a cycle or an attack.
 REGISTRY_REFERENCES_MAX = 1_000
+# Lines of a schema whose differences from another one are looked for: comparing takes longer than in proportion.
+SCHEMA_DIFF_LINES_MAX = 4_000
