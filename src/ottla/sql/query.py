@@ -6,17 +6,20 @@ Options of `topic()`: `format` (`auto`: typed if the registry has the subject, e
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import duckdb
+import pyarrow as pa
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.offsets import EARLIEST, LATEST, Time, list_offsets
 from ottla.client.options import ClientOptions, GivenSecurity
+from ottla.client.registry import RegistryOptions
 from ottla.client.security.registry_settings import RegistrySecurity
 from ottla.model.durations import parse_duration_ms
 from ottla.model.ids import TopicPartition
+from ottla.sql.confined import NotReading, check_reads, confine
 from ottla.sql.dataset import Extent, TopicDataset
 from ottla.sql.payloads import PayloadColumns, Raw, TextColumns
 from ottla.sql.rewrite import BadCall, TopicCall, rewrite
@@ -44,13 +47,16 @@ class Sql:
     def __init__(
         self,
         bootstrap: str | ClientOptions,
-        registry: str | None = None,
+        registry: str | RegistryOptions | None = None,
         warn: Callable[[str], None] = log.warning,
         *,
         security: GivenSecurity = None,
         registry_security: RegistrySecurity | Mapping[str, str] | None = None,
+        is_confined: bool = False,
     ) -> None:
-        """`warn` is called with a sentence if keys or values cannot be typed."""
+        """`warn` is called with a sentence if keys or values cannot be typed. Confined queries read topics, and
+        nothing of this machine (see `confined`).
+        """
         self._subjects: Subjects | None = None
         if registry is not None:
             from ottla.sql.typed import RegistrySubjects
@@ -59,6 +65,9 @@ class Sql:
         self._client = Blocking(bootstrap, security=security)
         self._duck = duckdb.connect(":memory:")
         self._duck.execute("SET TimeZone = 'UTC'")
+        self._is_confined = is_confined
+        if is_confined:
+            confine(self._duck)
         self.datasets: list[TopicDataset] = []
 
     def __enter__(self) -> "Sql":
@@ -77,6 +86,8 @@ class Sql:
             rewritten, calls = rewrite(text)
         except BadCall as error:
             raise SqlError(str(error)) from None
+        if self._is_confined:
+            self._check(rewritten, text)
         self.datasets = []
         for call in calls:
             dataset = self._dataset(call)
@@ -84,6 +95,19 @@ class Sql:
             self._duck.register(call.view, dataset)
         try:
             return self._duck.execute(rewritten)
+        except duckdb.Error as error:
+            raise SqlError(_one_line(error, text)) from None
+
+    @property
+    def rows_read(self) -> int:
+        """How many records the running query, or the last one, has read."""
+        return sum(each.rows_read for each in self.datasets)
+
+    def _check(self, rewritten: str, text: str) -> None:
+        try:
+            check_reads(self._duck, rewritten)
+        except NotReading as error:
+            raise SqlError(str(error)) from None
         except duckdb.Error as error:
             raise SqlError(_one_line(error, text)) from None
 
@@ -140,7 +164,23 @@ def fetch_rows(result: Any, count: int) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _one_line(error: duckdb.Error, text: str = "") -> str:
+def arrow_batches(result: Any, rows: int) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The columns of a result, and its rows in batches. Both raise SqlError."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except (duckdb.Error, pa.ArrowException) as error:
+            raise SqlError(_one_line(error)) from None
+
+    try:
+        reader = result.to_arrow_reader(rows)
+    except duckdb.Error as error:
+        raise SqlError(_one_line(error)) from None
+    return reader.schema, batches()
+
+
+def _one_line(error: Exception, text: str = "") -> str:
     message = str(error).split("\n\n")[0].replace("\n", " ")
     if isinstance(error, duckdb.ParserException) and _RESERVED.search(re.sub(r'"[^"]*"', "", text)):
         message += ' (offset is a word of SQL: as a column it is written "offset")'

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -28,12 +29,13 @@ class RegistrySubjects:
 
     def __init__(
         self,
-        urls: str,
+        urls: str | RegistryOptions,
         warn: Callable[[str], None] = log.warning,
         security: RegistrySecurity | Mapping[str, str] | None = None,
     ) -> None:
         self._warn = warn
-        self._registry = SchemaRegistry(RegistryOptions.of(urls, security, attempts=1, timeout_s=3.0))
+        options = urls if isinstance(urls, RegistryOptions) else RegistryOptions.of(urls, security)
+        self._registry = SchemaRegistry(replace(options, attempts=1, timeout_s=3.0))
         self._is_away = False
 
     def payloads(self, subject: str) -> PayloadColumns | None:

@@ -31,9 +31,16 @@ class Bar(NamedTuple):
 
 
 def line_chart(
-    title: str, lines: Sequence[Line], text: Callable[[float], str], *, now_s: float | None = None
+    title: str,
+    lines: Sequence[Line],
+    text: Callable[[float], str],
+    *,
+    now_s: float | None = None,
+    ends: tuple[str, str] | None = None,
 ) -> Markup:
-    """Lines over time; `text` writes a value with its unit. The right end is `now_s`, or the last point."""
+    """Lines over time; `text` writes a value with its unit. The right end is `now_s`, or the last point. `ends` are the
+    words at both ends if the lines are not over the time until now.
+    """
     values = [value for line in lines for _, value in line.points if value is not None]
     times = [at for line in lines for at, _ in line.points]
     if len(set(times)) < 2 or not values:
@@ -41,7 +48,7 @@ def line_chart(
     end = max(times) if now_s is None else now_s
     begin = min(times)
     top = nice_top(max(values))
-    parts = [*_grid(top, text), *_times(begin, end)]
+    parts = [*_grid(top, text), *_times(ends or (f"{_span(end - begin)} ago", "now"))]
     legend = []
     for index, line in enumerate(lines):
         colour = f"s{index % _COLOURS}"
@@ -110,10 +117,10 @@ def _grid(top: float, text: Callable[[float], str]) -> list[Markup]:
     return drawn
 
 
-def _times(begin: float, end: float) -> list[Markup]:
+def _times(ends: tuple[str, str]) -> list[Markup]:
     y = _HEIGHT - 6
-    ago = tag("text", f"{_span(end - begin)} ago", x=_LEFT, y=y)
-    return [ago, tag("text", "now", x=_WIDTH - _RIGHT, y=y, text_anchor="end")]
+    first, last = ends
+    return [tag("text", first, x=_LEFT, y=y), tag("text", last, x=_WIDTH - _RIGHT, y=y, text_anchor="end")]
 
 
 def _span(seconds: float) -> str:

@@ -1,6 +1,6 @@
 """The console."""
 
-from ottla.model.limits.units import KIB, MIB
+from ottla.model.limits.units import GIB, KIB, MIB
 
 # Partitions of which one page asks the offsets and sizes, and how long it waits for them: a broker may be away.
 CONSOLE_FIGURES_PARTITIONS_MAX = 5_000
@@ -107,3 +107,25 @@ CONSOLE_LISTED_MOVES = 100
 CONSOLE_MOVES_AT_ONCE_MAX = 1_000
 # How long the traffic of partitions is measured for a plan.
 CONSOLE_MEASURED_S = 10
+# What DuckDB may use for one confined query, and its threads.
+SQL_CONFINED_DUCKDB_BYTES = 512 * MIB
+SQL_CONFINED_THREADS = 2
+# What the process of a confined query may use in all: DuckDB, Arrow, the client's buffers, and Python itself.
+SQL_PROCESS_BYTES = 2 * GIB
+# One part of an answer: rows of a table, or bytes of a file.
+SQL_FRAME_BYTES_MAX = 64 * MIB
+# A file of rows.
+SQL_EXPORT_ROWS_MAX = 1_000_000
+SQL_EXPORT_BYTES_MAX = 512 * MIB
+# Queries of the console: for all its users and for one of them at a time, how long they may take, and their rows.
+SQL_AT_ONCE_MAX = 4
+SQL_PER_USER_MAX = 2
+SQL_S = 25
+SQL_EXPORT_S = 300
+SQL_ROWS = 100
+SQL_ROWS_MAX = 1_000
+# Characters of a query, which is a part of the page's address.
+SQL_QUERY_CHARS_MAX = 8_000
+# What a chart shows of a result.
+SQL_BARS_MAX = 40
+SQL_POINTS_MAX = 1_000
