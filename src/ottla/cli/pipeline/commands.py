@@ -1,4 +1,4 @@
-"""`ottla pipeline`: check, run and stop pipelines on Spark, and see what they do."""
+"""`ottla pipeline`: check, run, restart and stop pipelines on Spark, and see what they do."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.spark.pipelines.run import PipelineRun
-    from ottla.spark.pipelines.status import PipelineStatus
+    from ottla.spark.pipelines.status import Board, PipelineStatus
 
-app = typer.Typer(help="Check, run, show and stop pipelines on Spark.", no_args_is_help=True)
+app = typer.Typer(help="Check, run, show, restart and stop pipelines on Spark.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="The pipeline: a Python file with decorated functions, or a SQL file.")]
 Name = Annotated[str, typer.Argument(help="The pipeline's name.")]
@@ -169,9 +169,7 @@ def stop(
 
     with Blocking(client_options(bootstrap)) as client:
         board = Board(client)
-        found = _known(board.all(wall_clock_ms()), name)
-        if found.state not in LIVE or found.is_dead_here:
-            raise CommandError(f"pipeline {name} does not run: it is {'lost' if found.is_dead_here else found.state}")
+        found = _running(board, name)
         board.ask_to_stop(found)
         deadline_s = time.monotonic() + _STOP_TIMEOUT_S
         while wait and (now := board.all(wall_clock_ms())[name]).run == found.run and now.state in LIVE:
@@ -179,6 +177,50 @@ def stop(
                 raise CommandError(f"pipeline {name} was told to stop, and has not yet")
             time.sleep(0.3)
     done(f"pipeline {name} has stopped" if wait else f"pipeline {name} was told to stop")
+
+
+@app.command()
+def restart(
+    name: Name,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until its queries were started again.")] = True,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Stop the queries of a running pipeline after their batches, and start them again from their checkpoints.
+
+    The process and its Spark session stay, and the file is not read again. A pipeline that does not run any more is
+    started with `ottla pipeline run`.
+    """
+    from ottla.cli.terminal.output import done
+    from ottla.client.blocking.blocking import Blocking
+    from ottla.client.options import wall_clock_ms
+    from ottla.spark.pipelines.status import LIVE, Board
+
+    with Blocking(client_options(bootstrap)) as client:
+        board = Board(client)
+        found = _running(board, name)
+        board.ask_to_restart(found)
+        deadline_s = time.monotonic() + _STOP_TIMEOUT_S
+        while wait and (now := board.all(wall_clock_ms())[name]).restarted_ms == found.restarted_ms:
+            if now.run != found.run or now.state not in LIVE:
+                raise CommandError(f"pipeline {name} has stopped: it is {now.state}")
+            if time.monotonic() > deadline_s:
+                raise CommandError(
+                    f"pipeline {name} was told to restart, and has not yet",
+                    "a run of an earlier version of Ottla does not know how: stop it, and run it again",
+                )
+            time.sleep(0.3)
+    done(f"the queries of pipeline {name} were started again" if wait else f"pipeline {name} was told to restart")
+
+
+def _running(board: Board, name: str) -> PipelineStatus:
+    """The status of a pipeline that runs. Raises CommandError if it does not."""
+    from ottla.client.options import wall_clock_ms
+    from ottla.spark.pipelines.status import LIVE
+
+    found = _known(board.all(wall_clock_ms()), name)
+    if found.state not in LIVE or found.is_dead_here:
+        raise CommandError(f"pipeline {name} does not run: it is {'lost' if found.is_dead_here else found.state}")
+    return found
 
 
 def _ignore(event: dict[str, Any]) -> None:

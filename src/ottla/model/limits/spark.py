@@ -42,3 +42,6 @@ PIPELINE_STATUS_CLOSE_S = 15.0
 # Offsets, and seconds, for the search of the record on which a query of a pipeline failed.
 PIPELINE_SEARCH_RECORDS_MAX = 200_000
 PIPELINE_SEARCH_S = 30.0
+# What the console remembers of pipelines while somebody looks: points of a query (five seconds apart), and queries.
+PIPELINE_POINTS_MAX = 240
+PIPELINE_QUERIES_REMEMBERED_MAX = 500

@@ -49,6 +49,7 @@ class KeptQuery:
         self.has_ended = False
         self._start = start
         self._ends = ends
+        self._policy = policy
         self._failures = Failures(policy)
         self._due_s: float | None = 0.0
         self._has_failed = False
@@ -98,6 +99,18 @@ class KeptQuery:
         self.has_ended = restart is None
         self._due_s = None if restart is None else now_s + restart.wait_s
         return Failed(self.name, cause, restart)
+
+    def again(self, now_s: float, deadline_s: float) -> None:
+        """Stop the query after its running batch, and have it started again by the next `look`. Its earlier failures do
+        not count any more.
+        """
+        query = self.query
+        if self.has_ended or self._due_s is not None or query is None:
+            return  # it has done its work, or waits to be started anyway
+        self.settle(deadline_s)
+        query.stop()
+        self._failures = Failures(self._policy)
+        self._due_s = now_s
 
     # --- the end ------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,8 @@ Rules:
   one that claimed the name last goes on (see `status`).
 - A query that failed is restarted if its error may pass (`causes`, `restarts`); otherwise the other queries are
   stopped, and the run fails with that error.
-- A stop waits for the batches that are running.
+- A stop waits for the batches that are running, and so does a restart that somebody asked for: then all queries are
+  started again in the same run, from their checkpoints. The file is not read again.
 - A broker that is away stops no query: the run waits for the broker, and its status says so.
 """
 
@@ -57,7 +58,7 @@ class Settings:
 
 
 class PipelineRun:
-    """One run. `request_stop` may be called from any thread and from signal handlers."""
+    """One run. `request_stop` and `request_restart` may be called from any thread and from signal handlers."""
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class PipelineRun:
         self._settings = settings
         self._on_event = on_event
         self._stop = threading.Event()
+        self._restart = threading.Event()
         self._is_spark_gone = False
         self._ended_by: Failed | None = None
         self._kept: list[KeptQuery] = []
@@ -91,6 +93,10 @@ class PipelineRun:
 
     def request_stop(self) -> None:
         self._stop.set()
+
+    def request_restart(self) -> None:
+        """Have all queries stopped after their running batches, and started again from their checkpoints."""
+        self._restart.set()
 
     def claim(self) -> None:
         """Claim the pipeline's name for this run. Raises PipelineError if the pipeline runs elsewhere."""
@@ -108,7 +114,7 @@ class PipelineRun:
         late = before.late if before is not None else {}
         self.status = replace(self.status, generation=generation, checkpoint=self._settings.checkpoint, late=late)
         self._late = Latecomers(self._spark, late)
-        self._publisher = StatusPublisher(self._near, self.status, self.request_stop)
+        self._publisher = StatusPublisher(self._near, self.status, self.request_stop, self.request_restart)
         self._publisher.start()
 
     def run(self, built: list[Built]) -> PipelineStatus:
@@ -178,6 +184,8 @@ class PipelineRun:
         next_beat_s = 0.0
         while not self._stop.is_set():
             now_s, away = time.monotonic(), self._told.away
+            if self._restart.is_set() and away is None:
+                self._restart_queries(now_s)
             for each in self._kept:
                 failure = self._take(each.look(now_s, away))
                 if failure is not None:
@@ -202,6 +210,16 @@ class PipelineRun:
             )
         self._say("stopping")
         return None
+
+    def _restart_queries(self, now_s: float) -> None:
+        """Do what somebody asked for."""
+        self._restart.clear()
+        self._on_event({"event": "restart asked for", "pipeline": self._pipeline.name, "error": None})
+        self._say("restarting", is_quiet=True)
+        for each in self._kept:
+            with contextlib.suppress(Exception):  # the query may be gone: then `look` says why
+                each.again(now_s, now_s + STOP_WAIT_S)
+        self.status = replace(self.status, restarted_ms=wall_clock_ms())
 
     def _state(self, away: str | None) -> str:
         if away is not None:

@@ -46,9 +46,16 @@ class StatusPublisher:
     cannot be reached, None if it can.
     """
 
-    def __init__(self, client: Blocking, status: PipelineStatus, on_stop: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        client: Blocking,
+        status: PipelineStatus,
+        on_stop: Callable[[], None],
+        on_restart: Callable[[], None] = lambda: None,
+    ) -> None:
         self._board = Board(client)
         self._on_stop = on_stop
+        self._on_restart = on_restart
         self._status = status
         self._told: PipelineStatus | None = None
         self._told_at_ms = 0
@@ -113,6 +120,8 @@ class StatusPublisher:
         self.replaced_by = self.replaced_by or heard.replaced_by
         if heard.stop or heard.replaced_by:
             self._on_stop()
+        elif heard.restart:
+            self._on_restart()
 
     def _tell(self) -> None:
         status, now_ms = self._status, wall_clock_ms()
