@@ -65,3 +65,5 @@ COLUMN_CELLS_PER_VALUE_MAX = 2**24
 ITEMS_OF_NO_SIZE_MAX = 65_536
 # Decoders of different schemas that a task caches, for keys and for values.
 DECODERS_KEPT_MAX = 500
+# Topics whose settings are asked for in one request, to find those under contract.
+CONTRACT_TOPICS_AT_ONCE = 500

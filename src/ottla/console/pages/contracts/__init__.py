@@ -1,0 +1,1 @@
+"""Contracts: topics whose records the brokers check against schemas; what they check, refused, and changing it."""
