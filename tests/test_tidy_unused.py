@@ -32,7 +32,6 @@ KEPT = {
     "ottla/sim/world/transport.py": "is_reading get_write_buffer_limits set_write_buffer_limits can_write_eof "
     "get_protocol",
     # What Spark calls on sources, listeners and processors of state.
-    "ottla/spark/source.py": "streamWriter",
     "ottla/spark/read": "pushFilters getDefaultReadLimit prepareForTriggerAvailableNow reportLatestOffset",
     "ottla/spark/progress.py": "onQueryStarted onQueryIdle onQueryProgress onQueryTerminated",
     "ottla/spark/pipelines/reports.py": "onQueryStarted onQueryIdle onQueryProgress onQueryTerminated",
