@@ -1,5 +1,6 @@
 """Measure how a client is affected by a single other one that floods the broker: with bytes, tiny requests,
-connections, metadata requests or joins of a group; each for itself, from one process, with the default settings.
+connections, metadata requests or joins of a group; each for itself, from one process, with the default settings. The
+bytes are sent to another process, too, which writes them to a file: the broker has no part in what that costs a client.
 
 The measured client writes one record at a time and waits for each. The goal is a p99 of at most twice the quiet one.
 """
@@ -8,7 +9,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -29,6 +32,9 @@ TOPIC, PARTITIONS = "flooded", 100
 FLOOD_S_MAX = 15  # so that a flood of bytes does not fill the disk
 CONNECTIONS = 8  # of the client that floods
 LOWEST = 19  # priority, as `nice` counts it
+ELSEWHERE = "elsewhere"  # the flood of bytes that is sent to another process
+SINK_BYTES = 1 << 20  # read, and written, at once
+SINK_FILE_BYTES = 4 << 30
 JOIN_VERSION = 3  # before members were given an id first
 
 
@@ -41,6 +47,8 @@ def floods(subject: Subject, scale: Scale, round_: int) -> Figures:
     for name in FLOODS:
         with flooding(subject.bootstrap, name):
             figures[f"{name}_p99_ms"] = _p99(write(subject.bootstrap, for_s))
+    with sink() as address, flooding(address, "bytes"):
+        figures[f"{ELSEWHERE}_p99_ms"] = _p99(write(subject.bootstrap, for_s))
     probe.delete_topics(subject.bootstrap, [TOPIC])
     return figures
 
@@ -62,6 +70,40 @@ def flooding(bootstrap: str, name: str, nice: int = LOWEST) -> Iterator[None]:
     finally:
         process.terminate()
         process.join()
+
+
+@contextmanager
+def sink() -> Iterator[str]:
+    """A process with the priority of a broker, which writes all bytes that it is sent to a file; yields its address."""
+    spawned = multiprocessing.get_context("spawn")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        process = spawned.Process(target=_sink, args=(server,), daemon=True)
+        process.start()
+        try:
+            yield "{}:{}".format(*server.getsockname())
+        finally:
+            process.terminate()
+            process.join()
+
+
+def _sink(server: socket.socket) -> None:
+    ready, space, position = select.epoll(), memoryview(bytearray(SINK_BYTES)), 0
+    accepted: dict[int, socket.socket] = {}
+    ready.register(server.fileno(), select.EPOLLIN)
+    with suppress(KeyboardInterrupt), tempfile.TemporaryFile() as file:
+        while True:
+            for number, _ in ready.poll():
+                if number == server.fileno():
+                    sock, _ = server.accept()
+                    accepted[sock.fileno()] = sock
+                    ready.register(sock.fileno(), select.EPOLLIN)
+                else:
+                    size = 0
+                    with suppress(OSError):
+                        size = accepted[number].recv_into(space)
+                    if not size:  # the client has left
+                        accepted.pop(number).close()
+                    position = (position + os.pwrite(file.fileno(), space[:size], position)) % SINK_FILE_BYTES
 
 
 def _flood(bootstrap: str, name: str, nice: int) -> None:

@@ -22,6 +22,7 @@ from tests.support.requests.raw import request_frame
 from tests.support.requests.tls_records import HANDSHAKE, TlsRecords
 from tests.support.waiting import WAIT_S, until
 
+from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest
 from ottla.wire.messages.topics.metadata import MetadataRequest
 
 VERSION = 12
@@ -29,6 +30,8 @@ CONNECTIONS = 16
 TOGETHER = 300
 # The CPU time of one turn of the loop, for which a short request waits. Each connection could use it up for itself.
 TURN_MS = 15.0
+# The same if none of them is new: their first turns would be one after the other, and take half a millisecond each.
+FIRST_TURN_MS = 5.0
 RECORDS = 30_000
 Flood = Callable[[TlsRecords], Iterator[bytes]]
 
@@ -53,6 +56,37 @@ def test_many_connections_of_a_flood_have_their_turns_one_by_one(tmp_path: Path)
             found = node.call(turns_ms.end)
     # Nobody knows before the first turn that they are many.
     assert sorted(found)[-2] < TURN_MS, sorted(found)[-10:]
+
+
+def test_connections_that_flood_now_and_then_have_their_turns_one_by_one(tmp_path: Path) -> None:
+    """Between two floods each of them sends a single request: its last turn was short, and it has not changed."""
+    hello = request_frame(ApiVersionsRequest(), 0, 0, "flood")
+    frames = b"".join(request_frame(MetadataRequest(topics=None), VERSION, at, "flood") for at in range(TOGETHER))
+    with MeasuredNode(tmp_path, {}) as node:
+        connections = [node.connect() for _ in range(CONNECTIONS)]
+
+        def flood() -> list[float]:
+            """The turns of the node, which finds all requests at once."""
+            for connection in connections:
+                connection.send(hello)
+                connection.receive()
+            flooded, turns_ms = threading.Event(), TurnTimes(node)
+            node.loop.call_soon_threadsafe(flooded.wait, WAIT_S)
+            for connection in connections:
+                connection.send(frames)
+            node.loop.call_soon_threadsafe(turns_ms.begin)
+            flooded.set()
+            for connection in connections:
+                for _ in range(TOGETHER):
+                    connection.receive()
+            return sorted(node.call(turns_ms.end))
+
+        with without_collections():
+            flood()
+            found = [flood() for _ in range(3)]
+        for connection in connections:
+            connection.close()
+    assert min(each[-1] for each in found) < FIRST_TURN_MS, [each[-5:] for each in found]
 
 
 class TurnTimes:

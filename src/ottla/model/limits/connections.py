@@ -78,9 +78,13 @@ TLS_HANDSHAKE_STEPS_IN_WORKERS = 200
 REQUESTS_PER_TURN_MAX = 200
 # The same as a time, which a quiet client waits for beside a flood: 2 ms tripled its p99, and saved no CPU time.
 REQUESTS_PER_TURN_S = 0.0005
-# A connection whose turn took longer than this takes turns with other such connections: one of them is served in each
-# turn of the loop, so that many connections of one client delay other clients no more than one does.
+# A connection whose turn took longer than this, not counting time without a CPU, takes turns with other such
+# connections: one of them is served in each turn of the loop, so that many connections of one client delay other
+# clients no more than one does.
 LIGHT_TURN_S = 0.0005
+# One long turn counts for the next one only, as it may have been a hiccup; another one then for so many shorter turns
+# in which the connection has handled requests.
+LIGHT_TURNS_AGAIN = 5
 # Connections that are tidied up before other work has a turn; each may have requests.
 CONNECTIONS_TIDIED_PER_SLICE = 5
 # Bytes of a connection's answers in memory (file ranges do not count) above which none of its requests are handled.

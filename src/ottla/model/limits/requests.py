@@ -1,6 +1,6 @@
 """How much one request may name, and how much of a large one is handled in one slice."""
 
-from ottla.model.limits.units import INT16_MAX
+from ottla.model.limits.units import INT16_MAX, MIB
 
 # Topics one request may name: each costs a lookup and an answer; Kafka's own tools stay far below.
 TOPICS_PER_REQUEST_MAX = 100_000
@@ -55,6 +55,9 @@ SEGMENTS_PARTITIONS_MAX = 100  # whose segments one request describes
 RESOURCES_PER_SLICE = 20
 RESOURCES_DESCRIBED_PER_SLICE = 10
 PARTITIONS_PRODUCED_PER_SLICE = 50  # whose logs may have to be opened
+# Bytes of batches for several partitions that are appended in one go; a batch for one of them is not divided. As many
+# as usual clients send in one request (max.request.size).
+BYTES_PRODUCED_PER_SLICE = MIB
 PARTITIONS_CREATED_PER_SLICE = 500
 PARTITIONS_DESCRIBED_PER_SLICE = 2_000
 # Decisions of the authorizer, which looks at the ACLs of a resource for each.

@@ -44,6 +44,9 @@ SEGMENTS_DELETED_PER_TURN = 100
 # page cache takes microseconds.
 SLOW_WRITE_S = 0.02
 QUICK_AGAIN_S = 1.0
+# What waits for these threads is copied into buffers of this size, of which so many are kept for the next copies.
+WRITE_BUFFER_BYTES = 256 * KIB
+WRITE_BUFFERS_KEPT_MAX = 16
 # Writer threads of each slow directory. Linux throttles each writer separately, so several get more done.
 WRITES_AT_ONCE = 4
 # Threads of each data directory for syncs that requests wait for.

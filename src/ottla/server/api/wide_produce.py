@@ -1,4 +1,5 @@
-"""Produces to very many partitions, in portions: each is handled like a request of its own, with other work in between.
+"""Produces to very many partitions, or of very many bytes, in portions: each is handled like a request of its own, with
+other work in between.
 
 The request keeps its turn on its connection until the last portion is appended, so batches of one connection stay in
 order. Afterwards all portions wait together for other replicas or a disk.
@@ -23,7 +24,16 @@ Produce = Callable[[ProduceRequest], Answer[ProduceResponse]]
 
 log = logging.getLogger(__name__)
 
-_PORTIONS = Portions("topic_data.partition_data", "responses.partition_responses", limits.PARTITIONS_PRODUCED_PER_SLICE)
+
+def _weigh(data: TopicData.PartitionProduceData) -> int:
+    """Return the weight of a batch: by its bytes, which are checked and written, and at least that of a partition."""
+    size_bytes = 0 if data.records is None else len(data.records)
+    return max(size_bytes * limits.PARTITIONS_PRODUCED_PER_SLICE // limits.BYTES_PRODUCED_PER_SLICE, 1)
+
+
+_PORTIONS = Portions(
+    "topic_data.partition_data", "responses.partition_responses", limits.PARTITIONS_PRODUCED_PER_SLICE, _weigh
+)
 _ASKED, _TOLD = ["partition_data"], ["partition_responses"]
 
 
@@ -95,7 +105,7 @@ class _Wide:
         except StopIteration:
             self.appended.set(None)
         except Exception:
-            log.exception("a produce of %s to very many partitions failed", self._context.connection.remote_address)
+            log.exception("a produce of %s in portions failed", self._context.connection.remote_address)
             self.appended.fail()
         else:
             if awaited is None:

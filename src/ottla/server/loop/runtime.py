@@ -12,6 +12,7 @@ from random import Random
 from typing import TypeVar
 
 from ottla.server.loop.clocks import Clocks
+from ottla.server.loop.cpu_waits import CpuWaits
 from ottla.server.loop.disk_threads import DiskThreads
 from ottla.server.loop.slices import Slices
 from ottla.server.loop.tasks import Tasks
@@ -25,7 +26,19 @@ class Runtime:
     too.
     """
 
-    __slots__ = ("_threads", "clock_s", "clocks", "executor", "loop", "now_ms", "rng", "slices", "steady_ms", "tasks")
+    __slots__ = (
+        "_threads",
+        "clock_s",
+        "clocks",
+        "cpu_waits",
+        "executor",
+        "loop",
+        "now_ms",
+        "rng",
+        "slices",
+        "steady_ms",
+        "tasks",
+    )
 
     def __init__(
         self,
@@ -36,12 +49,14 @@ class Runtime:
         executor: Executor | None = None,
         threads: Callable[[int], Executor] | None = None,
         clock_s: Callable[[], float] = float,
+        waited_s: Callable[[], float] = float,
     ) -> None:
         self.loop = loop
         self.clocks = Clocks(now_ms, loop)
         self.now_ms = now_ms  # the time of day, which may be set: for times that are stored
         self.steady_ms = self.clocks.steady_ms  # never set back: for durations and timeouts
         self.clock_s = clock_s  # advances within one turn of the event loop; constant in the simulator
+        self.cpu_waits = CpuWaits(waited_s)  # of the loop's thread; none in the simulator
         self.rng = rng
         self.executor = executor
         self.slices = Slices(loop)

@@ -26,6 +26,7 @@ class Slices:
         self.loop = loop
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._tasks: set[asyncio.Future[Any]] = set()
+        self._taken = False  # whether a slice was done in this turn of the loop at once
         self._closed = False
 
     async def turn(self) -> None:
@@ -35,6 +36,17 @@ class Slices:
     def soon(self, slice_: Callable[[], None]) -> None:
         """Call `slice_` when it is its turn."""
         self._queue().add_done_callback(lambda turn: None if turn.cancelled() else slice_())
+
+    def at_once(self) -> bool:
+        """Return whether nobody waits, and it is the caller's turn to do a slice now, without coming back for it."""
+        if self._waiting or self._taken or self._closed:
+            return False
+        self._taken = True
+        self.loop.call_soon(self._free)
+        return True
+
+    def _free(self) -> None:
+        self._taken = False
 
     def begin(self, work: Awaitable[T]) -> asyncio.Future[T]:
         """Start a task for work in slices. It runs until it is done or until `close`, even if the client that asked for

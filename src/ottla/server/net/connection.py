@@ -71,8 +71,7 @@ class ServerConnection:
         self.closed = self._reading = self._waits_for_memory = self._flush_due = self._look_due = False
         self.last_active = self._looked_at = loop.time()
         self._loop, self.runtime = loop, runtime
-        self._slices = runtime.slices
-        self._turns = HeavyTurns(runtime)
+        self._slices, self._turns = runtime.slices, HeavyTurns(runtime)
         self._fileno, self._on_close = sock.fileno(), on_close
         self._memory = memory  # that of `_inbound`
         self._inbound = InboundBuffer(memory, max_frame_bytes)
@@ -120,14 +119,14 @@ class ServerConnection:
 
     def _wake(self) -> None:
         """Read now, or, if the last turn was long, when it is this connection's turn."""
-        if self._turns.heavy:
+        if not self._turns.begin(self._take_turn):
             self._pause_reading()
-        self._turns.begin(self._take_turn)
 
-    def _take_turn(self) -> None:
+    def _take_turn(self) -> bool:
         self._resume_reading()
         if self._reading:
             self._readable()
+        return self.begun_s >= self._turns.begun_s
 
     def _readable(self) -> bool:
         """Read the available bytes, within bounds, and handle their requests; return whether there were any.
@@ -136,7 +135,6 @@ class ServerConnection:
         followers and producers are notified, once instead of for each batch.
         """
         left_bytes = limits.RECEIVE_PER_TURN_BYTES
-        until_s = inf if self._tls is None else self._clock_s() + limits.REQUESTS_PER_TURN_S
         while left_bytes > 0:
             space = self._inbound.space()
             if space is None:
@@ -157,12 +155,11 @@ class ServerConnection:
             self.last_active = self._loop.time()
             self._work()
             left_bytes -= received
-            if not self._reading or received < len(space) or (self._tls is not None and self._clock_s() > until_s):
+            if not self._reading or received < len(space) or self._turns.is_over():
                 break
-        if self._tls is not None:
-            self._turns.heavy |= self._clock_s() > until_s
-            if self._tls.has_more:
-                self._look_soon()
+        if self._tls is not None and self._tls.has_more:
+            self._turns.judge()
+            self._look_soon()
         return left_bytes < limits.RECEIVE_PER_TURN_BYTES
 
     def _ended(self) -> None:
@@ -172,7 +169,7 @@ class ServerConnection:
             self._pause_reading()
             self._slices.soon(self.close)
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
         """Read although the loop did not report the socket as readable.
 
         When a peer resets its connection, uvloop calls the reader once more and never again; if that call found data,
@@ -181,6 +178,7 @@ class ServerConnection:
         self._look_due = False
         if self._reading and self._readable() and not self.closed:
             self._look_soon()
+        return self.begun_s >= self._turns.begun_s
 
     def _look_soon(self) -> None:
         if not self._look_due:
@@ -238,7 +236,7 @@ class ServerConnection:
         self._flush()
         self._pause_reading()  # if it is resumed before `_continue`, it finds nothing new
         if not (self.closed or self._sending.blocked or self._has_enough()):
-            self._turns.heavy |= self._clock_s() > until_s
+            self._turns.judge()
             self._turns.soon(self._continue)  # after other connections had their turn
         # Otherwise `_sent_on`, `answered` or `go_on` continues.
 
@@ -429,11 +427,12 @@ class ServerConnection:
         self._flush_due = False
         self._flush()
 
-    def _continue(self) -> None:
+    def _continue(self) -> bool:
         is_served = self._reading and not self._has_left_over
         if not (self.closed or is_served or self._sending.blocked or self.context.holds):
             self._resume_reading()
             self._work()
+        return self.begun_s >= self._turns.begun_s
 
     # Writing
 
@@ -450,7 +449,7 @@ class ServerConnection:
     def _sent_on(self, free: bool) -> None:
         self.last_active = self._loop.time()
         if free:
-            self._continue()
+            self._turns.begin(self._continue)
 
     def _lost(self, error: Exception) -> None:
         if isinstance(error, StorageError):
@@ -472,7 +471,7 @@ class ServerConnection:
             self._inbound.shrink()
         if self._looked_at != self.last_active and not self._look_due:
             self._looked_at = self.last_active
-            self._look()
+            self._turns.begin(self._look)
 
     def close(self) -> None:
         if self._flush_due:

@@ -35,6 +35,7 @@ from ottla.model.limits import (
     WARMED_WHOLE_BYTES,
 )
 from ottla.server.ports import page_cache
+from ottla.server.ports.cpu_wait import waited_for_cpu_s
 from ottla.server.ports.disk_reserve import FULL, Reserve, may_use
 
 _CLOSED = -1
@@ -239,7 +240,7 @@ class OsFile:
         with self._write_lock:
             while (begun := self._begin_write()) is not None:
                 fd, piece, data = begun
-                began_s = monotonic()
+                began_s = monotonic() - waited_for_cpu_s()
                 try:
                     _write_rest(fd, data, piece.position, 0)
                 except OSError as error:
@@ -250,12 +251,12 @@ class OsFile:
                 finally:
                     os.close(fd)
                 now_s = monotonic()
-                self.disk.wrote(now_s - began_s, now_s)
+                self.disk.wrote(now_s - waited_for_cpu_s() - began_s, now_s)
                 with self._lock:
                     self._writing = None
                     self._waiting.wrote(piece)
 
-    def _begin_write(self) -> tuple[int, Piece, bytes] | None:
+    def _begin_write(self) -> tuple[int, Piece, Buffer] | None:
         """Return the next piece to write and a descriptor to write it with; None if nothing waits."""
         with self._lock:
             if self._gone or not (self._waiting or self._torn):

@@ -15,6 +15,7 @@ from ottla.model.settings.own import OTTLA_OPEN_FILES_MAX, OTTLA_WORKER_THREADS
 from ottla.server.loop.runtime import Runtime
 from ottla.server.loop.stalls import Stalls
 from ottla.server.loop.watchdog import RequestOf, watch
+from ottla.server.ports.cpu_wait import waited_for_cpu_s
 from ottla.server.ports.os_disk import OsDisk
 from ottla.server.ports.sockets import Net, OsNet
 from ottla.server.ports.system import connections_max, lock_directory, open_files_max
@@ -40,6 +41,8 @@ class Ports(NamedTuple):
     threads: Callable[[int], Executor] | None = None  # makes an executor with a given number of threads
     # advances within a turn of the event loop, unlike the loop's; the default is constant
     clock_s: Callable[[], float] = float
+    # how long the calling thread has waited for a CPU; the default is constant
+    waited_s: Callable[[], float] = float
     connections_max: int = limits.CONNECTIONS_MAX  # the number of connections for which there are descriptors
 
     def runtime(self, loop: asyncio.AbstractEventLoop) -> Runtime:
@@ -51,6 +54,7 @@ class Ports(NamedTuple):
             executor=self.executor,
             threads=self.threads,
             clock_s=self.clock_s,
+            waited_s=self.waited_s,
         )
 
 
@@ -69,5 +73,6 @@ def system_ports(values: Mapping[str, str] | None = None) -> Ports:
         threads=lambda count: ThreadPoolExecutor(count, thread_name_prefix="ottla-disk"),
         watch=watch,
         clock_s=time.monotonic,
+        waited_s=waited_for_cpu_s,
         connections_max=connections_max(open_files),
     )
