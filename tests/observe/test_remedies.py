@@ -1,4 +1,7 @@
-"""Every warning and error of a node or registry says what to do, and no remedy is left of a line that is gone."""
+"""Every warning and error of a node, a registry, a client or a pipeline says what to do.
+
+And no remedy is left of a line that is gone.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,23 @@ from ottla.observe import logs
 from ottla.observe.remedies import DEFECT, REMEDIES, SAID
 
 SOURCE = Path(ottla.__file__).parent
-PACKAGES = ("server", "registry", "web", "raft", "log", "replica", "cluster", "groups", "txns", "shares", "telemetry")
+PACKAGES = (
+    "server",
+    "registry",
+    "web",
+    "raft",
+    "log",
+    "replica",
+    "cluster",
+    "groups",
+    "txns",
+    "shares",
+    "telemetry",
+    "client",
+    "spark",
+    "sql",
+)
+LOGGERS = ("log", "_log")
 METHODS = {"warning", "error", "exception", "critical", "log"}
 SAYS_ITSELF = ("%s",)  # templates that are a whole text made elsewhere
 
@@ -36,7 +55,7 @@ def logged() -> Iterator[tuple[str, str]]:
                 if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                     continue
                 where = node.func.value
-                if node.func.attr in METHODS and isinstance(where, ast.Name) and where.id == "log":
+                if node.func.attr in METHODS and isinstance(where, ast.Name) and where.id in LOGGERS:
                     text = node.args[1 if node.func.attr == "log" else 0]
                     found = texts.get(text.id) if isinstance(text, ast.Name) else getattr(text, "value", None)
                     assert isinstance(found, str), f"{module}:{node.lineno}: the template is not known"

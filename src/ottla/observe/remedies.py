@@ -1,4 +1,6 @@
-"""What to do about each warning and error in the log of a node or registry, by module and template of the line.
+"""What to do about each warning and error in the log of a node, a registry, a client or a pipeline.
+
+They are found by the module and the template of the line.
 
 `logs.py` adds it to the line, docs/logs.md lists it. A test finds lines without a remedy, and remedies without a line.
 Where the line itself says what to do, because that depends on what happened, the remedy is `SAID`.
@@ -17,6 +19,9 @@ _NODES: Final = "nothing if it stops; else start the other nodes (`ottla cluster
 _CONTROLLERS: Final = "start a majority of the controllers (`ottla cluster quorum`); it is tried again"
 _DESCRIPTORS: Final = "raise the limit of open files of the process (`ulimit -n`), or lower max.connections"
 _HARMLESS: Final = "remove the files by hand when the node is stopped; they do no harm"
+_POLL: Final = "handle less between two polls (max_poll_records), or raise max_poll_interval_ms"
+_STATUS: Final = "nothing if it stops; else start the brokers, or give the pipeline's user the right to write its topic"
+_LEFT_OPEN: Final = "nothing: it times out, or `ottla txn abort` ends it, which consumers with read_committed wait for"
 _RETRIED: Final = "nothing if it does not come again: it is tried again"
 
 # Modules below `ottla`, and templates as they are in the code.
@@ -352,6 +357,69 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
     "web.tls_acceptor": {
         "no connection can be accepted for a moment: %s": _DESCRIPTORS,
         "a connection could not be served": DEFECT,
+    },
+    "client.consumer.auto_commit": {
+        "group %s: automatic commit failed: %s": (
+            "nothing if it stops: it is tried again; else `ottla group describe` tells how the group is"
+        ),
+    },
+    "client.consumer.supply": {
+        "%s; going on from there": (
+            "see what was deleted: retention.ms and retention.bytes of the topic, or `ottla topic delete-records`"
+        ),
+        "%s; going on from %s": (
+            "see why the offset is gone: retention shorter than the consumer's breaks, or a topic that was made anew"
+        ),
+    },
+    "client.leader_search": {
+        "%s; it is read when it is there": "create the topic (`ottla topic create`), or correct its name",
+    },
+    "client.membership.classic": {"group %s: no poll for max_poll_interval_ms, leaving": _POLL},
+    "client.membership.modern": {"group %s: no poll for max_poll_interval_ms, leaving": _POLL},
+    "client.membership.share": {"share group %s: no poll for max_poll_interval_ms, leaving": _POLL},
+    "client.producer.producer": {
+        "the producer was interrupted, and posted records were not delivered: %s": (
+            "send these records again; flush() before the program ends delivers them"
+        ),
+    },
+    "client.share.consumer": {
+        "share group %s: acknowledgements of %d records of %s refused: %s": (
+            "these records are delivered again: acknowledge them within share.record.lock.duration.ms of the group"
+        ),
+    },
+    "spark.pipelines.status_publisher": {
+        "the last status of the pipeline could not be written: %s": _STATUS,
+        "the status cannot be written, or commands cannot be read: %s": _STATUS,
+        "the status cannot be written, or commands cannot be read": DEFECT,
+    },
+    "spark.progress": {
+        "what query %s has read could not be committed: %s": (
+            "nothing if it stops: the query goes on by its checkpoint, only the lag of its group is told late; else "
+            "give its user the right to read the group (`ottla acl add`)"
+        ),
+    },
+    "spark.read.loss": {
+        "%s": "see what was deleted (retention of the topic), and start the query anew if its result needs it",
+    },
+    "spark.read.task": {
+        "%s for %.0f ms: taken for a gap that compaction left, and passed over": (
+            "nothing if the topic is compacted; else `ottla log verify` on a replica's directory"
+        ),
+    },
+    "spark.sink.driver": {
+        "sink %s: %s; they %s": (
+            "nothing where they are written again; see docs/exactly-once.md where they are given up"
+        ),
+        "sink %s: batch %d was written before; nothing is written again": (
+            "nothing after a restart; else make sure that one query alone uses this checkpoint and this sink"
+        ),
+        "the transaction of %s is left open: %s": _LEFT_OPEN,
+        "sink %s: transactions of attempts that were not needed are left open: %s": _LEFT_OPEN,
+    },
+    "sql.typed": {
+        "values of schema %s are shown as null: %s": (
+            "see whether the registry has the schema (`ottla schema list`), and whether --registry names the right one"
+        ),
     },
     "web.waiting": {"%s speaks %s": "give this client the URL with the other scheme, http or https"},
 }
