@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.beside.services import CONSOLE_PORT, OFF
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, LogFormatOption
 from ottla.cli.records.payloads import RegistryUrl, registry_at
 from ottla.operations.addresses import host_and_port
 from ottla.operations.errors import CommandError
@@ -47,6 +47,7 @@ def console(
         Path | None, typer.Option("--certificate", help="PEM file of a certificate: serve HTTPS.")
     ] = None,
     key: Annotated[Path | None, typer.Option("--key", help="PEM file of its key.")] = None,
+    log_format: LogFormatOption = "plain",
     with_parent: Annotated[
         bool, typer.Option("--with-parent", hidden=True, help="End when standard input ends.")
     ] = False,
@@ -60,7 +61,7 @@ def console(
     """
     try:
         options = _options(listen, bootstrap, registry, read_only, as_me, tuple(name or ()), certificate, key)
-        _serve(options, with_parent=with_parent)
+        _serve(options, log_format, with_parent=with_parent)
     except (OSError, CommandError) as error:
         failed = _failure(error, listen)
         if not with_parent:
@@ -136,14 +137,15 @@ def _check_certificate(certificate: Path, key: Path | None) -> None:
         raise CommandError(f"{certificate} or {key} cannot be read: {error.strerror}", "is the path right?") from None
 
 
-def _serve(options: ConsoleOptions, *, with_parent: bool) -> None:
+def _serve(options: ConsoleOptions, log_format: str, *, with_parent: bool) -> None:
+    from ottla.cli.nodes.start import LOG_FORMATS
     from ottla.cli.terminal.plain import print_warning
     from ottla.console.process import run
     from ottla.observe import logs
 
     if not options.is_loopback and options.certificate is None:
         print_warning("passwords travel unencrypted: --certificate and --key serve HTTPS")
-    handler = logs.set_up(sys.stderr, level="WARNING" if with_parent else "INFO")
+    handler = logs.set_up(sys.stderr, level="WARNING" if with_parent else "INFO", style=LOG_FORMATS[log_format])
     try:
         run(options, _announce, with_parent=with_parent)
     finally:

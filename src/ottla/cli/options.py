@@ -76,6 +76,14 @@ def one_of(*known: str) -> Callable[[str | None], str | None]:
     return check
 
 
+LogFormatOption = Annotated[
+    str,
+    typer.Option(
+        "--log-format", help="plain, or json: an object in each line of the log.", callback=one_of("plain", "json")
+    ),
+]
+
+
 def client_options(bootstrap: str) -> ClientOptions:
     """The client options of the CLI: with shorter timeouts than in a program, because a person is waiting."""
     from ottla.client.options import ClientOptions, parse_bootstrap

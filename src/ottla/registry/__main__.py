@@ -24,8 +24,9 @@ def main() -> int:
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--config", help="a file of the registry's settings; the address of --host and --port counts")
+    parser.add_argument("--log-format", choices=("plain", "json"), default="plain")
     given = parser.parse_args()
-    handler = logs.set_up(sys.stderr, level="WARNING")
+    handler = logs.set_up(sys.stderr, level="WARNING", style=given.log_format)
     try:
         run(_options(given), _announce, with_parent=True)
     except OSError as error:

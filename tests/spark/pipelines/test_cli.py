@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.spark.shops import SHOP, SUMS, Shop, events
+from tests.spark.shops import LOCAL, SHOP, SUMS, Shop, events
 from tests.support.processes.node import OttlaNode
 
 from ottla.client.blocking.blocking import Blocking
@@ -76,6 +76,17 @@ def test_a_killed_driver_loses_and_repeats_nothing(shop: Shop) -> None:
     assert second.wait(90) == 0, second.output[-3000:]
     assert shop.ids() == list(range(270))
     assert shop.status()["state"] == "stopped"
+
+
+@pytest.mark.parametrize("shop", [SHOP], indirect=True)
+def test_a_run_is_told_as_a_log_of_json(shop: Shop) -> None:
+    shop.send(10)
+    done = shop.cli("run", str(shop.file), "--once", "--log-format", "json", *LOCAL)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert {each["level"] for each in lines} == {"info"}
+    assert any(each["message"].startswith(f"{shop.name}-copies: ") for each in lines), "its progress"
+    assert done.stdout == ""
 
 
 @pytest.mark.parametrize("shop", [SHOP.replace("return orders", "return orders.select('usr')")], indirect=True)

@@ -17,6 +17,7 @@ from ottla.operations.addresses import DEFAULT_HOST
 
 if TYPE_CHECKING:
     from ottla.cli.beside.sibling import SiblingProcess, SiblingReports
+    from ottla.cli.nodes.start import LogFormat
 
 REGISTRY_PORT = 8081
 CONSOLE_PORT = 8090
@@ -51,6 +52,7 @@ class Services(NamedTuple):
 
     registry: ServiceAddress | None
     console: ServiceAddress | None
+    log_format: LogFormat = "plain"
 
     def start(self, bootstrap: str, files: ServiceFiles | None = None) -> RunningServices:
         """Start them for these brokers."""
@@ -58,7 +60,11 @@ class Services(NamedTuple):
 
 
 def services_at(
-    registry: str | None, console: str | None, node: tuple[str, int], place: Callable[[str], tuple[str, int]]
+    registry: str | None,
+    console: str | None,
+    node: tuple[str, int],
+    place: Callable[[str], tuple[str, int]],
+    log_format: LogFormat = "plain",
 ) -> Services:
     """What the options say; `place` parses an address. By default the registry has the node's host. If the node's port
     is 0, both take free ports, too.
@@ -75,6 +81,7 @@ def services_at(
     return Services(
         address(registry, ServiceAddress(host, REGISTRY_PORT)),
         address(console, ServiceAddress(DEFAULT_HOST, CONSOLE_PORT)),
+        log_format,
     )
 
 
@@ -113,6 +120,7 @@ class RunningServices:
         at = self._services.registry
         assert at is not None
         words = ["ottla.registry", "--bootstrap", self._bootstrap, "--host", at.host, "--port", str(at.port)]
+        words += ["--log-format", self._services.log_format]
         return [*words, "--config", str(self._files.registry)] if self._files.registry else words
 
     def _console_words(self) -> list[str]:
@@ -120,6 +128,7 @@ class RunningServices:
         assert at is not None
         self._registry_known.wait(_REGISTRY_WAIT_S)
         words = ["ottla", "console", "--listen", str(at), "--bootstrap", self._bootstrap, "--with-parent"]
+        words += ["--log-format", self._services.log_format]
         known = OFF if self._services.registry is None else self._registry_url
         words += ["--registry", known] if known else []
         if files.clients is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.options import not_empty
+from ottla.cli.options import LogFormatOption, not_empty
 from ottla.model.limits import LOCAL_NODES_MAX
 from ottla.operations.addresses import DEFAULT_HOST, host_and_port, metrics_url
 from ottla.operations.errors import CommandError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from ottla.cli.beside.services import RunningServices, Services
+    from ottla.cli.nodes.start import LogFormat
     from ottla.model.ids import TopicPartition
     from ottla.server.node import Node
 
@@ -101,6 +102,7 @@ def up(
     controllers: Controllers = None,
     secure: Secure = False,
     save_profile: SaveProfile = None,
+    log_format: LogFormatOption = "plain",
 ) -> None:
     """Start a node with a schema registry and a console (web pages) beside it, and serve until Ctrl-C.
 
@@ -115,10 +117,11 @@ def up(
     `group.initial.rebalance.delay.ms` is 0 unless set, so that a new group does not wait for more members.
     """
     from ottla.cli.beside.services import services_at
-    from ottla.cli.nodes.start import sets_data
+    from ottla.cli.nodes.start import LOG_FORMATS, sets_data
 
+    style = LOG_FORMATS[log_format]
     host, port = _place(DEFAULT_LISTEN if listen is None else listen)
-    beside = services_at(registry, console, (DEFAULT_HOST if secure else host, port), _place)
+    beside = services_at(registry, console, (DEFAULT_HOST if secure else host, port), _place, style)
     if save_profile is not None and not secure:
         raise typer.BadParameter("--save-profile needs --secure")
     security = secure, save_profile
@@ -129,9 +132,9 @@ def up(
     if ephemeral:
         with tempfile.TemporaryDirectory(prefix="ottla-") as directory:
             where = "a temporary directory, deleted at the end"
-            code = _up_any(listen, Path(directory), settings, where, beside, brokers, controllers, security)
+            code = _up_any(listen, Path(directory), settings, where, beside, brokers, controllers, security, style)
     else:
-        code = _up_any(listen, data, settings, str(data.absolute()), beside, brokers, controllers, security)
+        code = _up_any(listen, data, settings, str(data.absolute()), beside, brokers, controllers, security, style)
     raise typer.Exit(code)
 
 
@@ -144,6 +147,7 @@ def _up_any(
     brokers: int | None,
     controllers: int | None,
     security: tuple[bool, str | None],
+    log_format: LogFormat,
 ) -> int:
     from ottla.cli.nodes.intact import check_files
 
@@ -151,7 +155,7 @@ def _up_any(
     check_files(data)
     is_cluster = secure or any(data.glob("node-*.properties"))
     if brokers in (None, 1) and controllers is None and not is_cluster:
-        return _up(DEFAULT_LISTEN if listen is None else listen, data, settings, where, beside)
+        return _up(DEFAULT_LISTEN if listen is None else listen, data, settings, where, beside, log_format)
     from ottla.cli.nodes.up_cluster import UpCluster, not_secure
 
     if (data / "meta.properties").exists():
@@ -159,7 +163,18 @@ def _up_any(
             raise not_secure(data, "the data of a node")
         raise CommandError(f"{data} holds the data of a single node", "--data DIR names another directory")
     place = _place(DEFAULT_LISTEN if listen is None else listen)
-    cluster = UpCluster(data, brokers, controllers, place, settings, where, beside, secure=secure, profile=profile)
+    cluster = UpCluster(
+        data,
+        brokers,
+        controllers,
+        place,
+        settings,
+        where,
+        beside,
+        secure=secure,
+        profile=profile,
+        log_format=log_format,
+    )
     if listen is not None:
         cluster.check_listen(listen)
     return cluster.run()
@@ -172,7 +187,7 @@ def _place(text: str) -> tuple[str, int]:
         raise typer.BadParameter(str(error)) from None
 
 
-def _up(listen: str, data: Path, settings: list[str], where: str, beside: Services) -> int:
+def _up(listen: str, data: Path, settings: list[str], where: str, beside: Services, log_format: LogFormat) -> int:
     import asyncio
 
     from ottla.cli.nodes.local_cluster import LAPTOP_SETTINGS, metrics_on
@@ -215,7 +230,7 @@ def _up(listen: str, data: Path, settings: list[str], where: str, beside: Servic
             running = _start_services(node, beside)
 
         try:
-            code = serve(values, up_and_ready, recovery.advance, log_level="WARNING")
+            code = serve(values, up_and_ready, recovery.advance, log_level="WARNING", log_format=log_format)
         finally:
             if running is not None:
                 running.stop()
@@ -289,7 +304,7 @@ def start(
         list[str], typer.Option("--set", help="A setting, NAME=VALUE; overrides the file; may be repeated.")
     ] = [],  # noqa: B006
     log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
-    log_format: Annotated[str, typer.Option("--log-format", help="plain, or json: an object in each line.")] = "plain",
+    log_format: LogFormatOption = "plain",
     until_eof: Annotated[bool, typer.Option("--until-eof", help="Also stop when standard input ends.")] = False,
 ) -> None:
     """Start a node from a server.properties file or from options.

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any
 from ottla.cli.nodes.addresses import check_free
 from ottla.cli.nodes.intact import check_data
 from ottla.cli.nodes.local_cluster import LocalNode, define, found_nodes, free_ports, host_port, told_address
+from ottla.cli.nodes.node_lines import NodeLines
 from ottla.cli.nodes.processes import Fleet, NodeEvent
 from ottla.cli.nodes.secure_clients import SecureClients, registry_address_in
 from ottla.cli.nodes.secure_files import SecureFiles, renewal_of
+from ottla.cli.nodes.start import LogFormat
 from ottla.model.settings.own import OTTLA_METRICS_LISTENER
 from ottla.operations.addresses import host_and_port, metrics_url
 from ottla.operations.errors import CommandError
@@ -51,6 +53,7 @@ class UpCluster:
         *,
         secure: bool = False,
         profile: str | None = None,
+        log_format: LogFormat = "plain",
     ) -> None:
         self._directory = directory
         self._where = where
@@ -76,7 +79,9 @@ class UpCluster:
             self._secured.restore()
             for node in nodes:
                 self._secured.renew(node.node_id, node.values)
-        self._fleet = Fleet([word for each in settings for word in ("--set", each)])
+        self._lines = NodeLines(log_format)
+        words = [word for each in settings for word in ("--set", each)]
+        self._fleet = Fleet([*words, "--log-format", log_format])
         self._is_up = False
 
     def check_listen(self, listen: str) -> None:
@@ -138,7 +143,7 @@ class UpCluster:
         from ottla.cli.terminal.plain import print_error, print_warning
 
         if event.what == "says":
-            _say(event)
+            self._lines.say(event)
             return None
         process = self._fleet.processes.get(event.name)
         if event.what == "ended" and process is not None:
@@ -155,7 +160,7 @@ class UpCluster:
                 return 1
         elif event.what == "ready" and process is not None:
             if self._is_up:
-                _say(NodeEvent(event.name, "says", f"ready {event.text}"))
+                self._lines.say(NodeEvent(event.name, "says", f"ready {event.text}"))
             elif all(each.is_ready for each in self._fleet.processes.values()):
                 self._ready()
         return None
@@ -243,11 +248,11 @@ class UpCluster:
         known = {each.name for each in self._nodes}
         for name, node in nodes.items():
             if name not in known:
-                _say(NodeEvent(name, "says", f"starting {node.path.name}"))
+                self._lines.say(NodeEvent(name, "says", f"starting {node.path.name}"))
                 self._fleet.start(node)
         for name in sorted(known - set(nodes)):
             if name in self._fleet.processes:
-                _say(NodeEvent(name, "says", "stopping: its file is gone"))
+                self._lines.say(NodeEvent(name, "says", "stopping: its file is gone"))
                 self._fleet.stop([name])
         self._nodes = list(nodes.values())
 
@@ -256,7 +261,7 @@ class UpCluster:
         while not self._fleet.events.empty():
             event = self._fleet.events.get()
             if event.what == "says":
-                _say(event)
+                self._lines.say(event)
 
 
 def not_secure(directory: Path, what: str) -> CommandError:
@@ -276,14 +281,6 @@ def _fixed(registry: ServiceAddress, known: str | None) -> ServiceAddress:
         return registry._replace(host=host, port=port)
     (port,) = free_ports(registry.host, 0, 1) if registry.port == 0 else (registry.port,)
     return registry._replace(port=port)
-
-
-def _say(event: NodeEvent) -> None:
-    from rich.text import Text
-
-    from ottla.cli.terminal.output import err
-
-    err().print(Text.assemble((f"{event.name} │ ", "cyan"), event.text))
 
 
 def _check_same(nodes: list[LocalNode], brokers: int | None, controllers: int | None, directory: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, client_options, registry_urls
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, LogFormatOption, client_options, registry_urls
 from ottla.cli.profile.chosen import registry_or_profile
 from ottla.model.limits import PIPELINE_RESTARTS
 from ottla.operations.errors import CommandError
@@ -96,6 +96,7 @@ def run(
     conf: Conf = [],  # noqa: B006
     registry: Registry = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+    log_format: LogFormatOption = "plain",
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Run a pipeline until it is stopped (Ctrl-C, SIGTERM, `ottla pipeline stop`), starting from its checkpoints.
@@ -105,10 +106,11 @@ def run(
     Exit codes: 0, it was stopped, or has done its work (--once); 1, an error that lasts; 75, an error that may pass,
     but did not within its restarts: start it again later.
     """
-    from ottla.cli.pipeline.view import events, print_event
+    from ottla.cli.nodes.start import LOG_FORMATS
+    from ottla.cli.pipeline.view import events, logging_as, print_event
 
-    parts = _spark_parts()
-    with parts.failures():
+    parts, style = _spark_parts(), LOG_FORMATS[log_format]
+    with parts.failures(), logging_as(style):
         loaded = parts.load(file, name)
         where = checkpoint or str(file.resolve().parent / ".ottla" / loaded.name)
         with parts.client(bootstrap) as client:
@@ -125,7 +127,7 @@ def run(
                 settings = parts.settings(
                     where, once=once, force=force, replay=replay is not None, restarts=parts.restarts(limit=restarts)
                 )
-                with events(loaded.name, as_json=as_json) as on_event:
+                with events(loaded.name, as_json=as_json, log_format=style) as on_event:
                     runner = parts.runner(loaded, spark, client, settings, file, on_event)
                     runner.claim()
                     with _signals(runner):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli.terminal.output import err, literal, note, out, print_table
+from ottla.observe import logs
 from ottla.operations.formats import size_text, time_text
 
 if TYPE_CHECKING:
@@ -16,18 +18,35 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from ottla.cli.nodes.start import LogFormat
     from ottla.spark.pipelines.status import PipelineStatus
 
 _COLUMNS = ("query", "batch", "rows", "in/s", "done/s", "lag", "behind", "watermark", "state", "late", "batch time")
 
 
+log = logging.getLogger(__name__)
+
+
 @contextlib.contextmanager
-def events(name: str, *, as_json: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that shows the events of a run: as JSON on stdout, as a live table on a terminal, else as lines on
-    stderr.
+def logging_as(log_format: LogFormat) -> Iterator[None]:
+    """A context in which warnings, and with JSON the events of the run, too, are written to stderr in this format."""
+    level = "INFO" if log_format == "json" else "WARNING"
+    handler = logs.set_up(sys.stderr, level=level, style=log_format)
+    try:
+        yield
+    finally:
+        logs.tear_down(handler)
+
+
+@contextlib.contextmanager
+def events(name: str, *, as_json: bool, log_format: LogFormat) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that shows the events of a run: as JSON on stdout, as lines of a JSON log or, on a terminal, a live
+    table on stderr, else as lines there.
     """
     if as_json:
         yield print_event
+    elif log_format == "json":
+        yield lambda event: log.info("%s", _line_of(event))
     elif err().is_terminal:
         with _Live(name) as live:
             yield live.take
@@ -42,14 +61,17 @@ def print_event(event: dict[str, Any]) -> None:
 
 
 def _print_line(event: dict[str, Any]) -> None:
+    note(_line_of(event))
+
+
+def _line_of(event: dict[str, Any]) -> str:
     kind = event["event"]
     if kind == "progress":
         shown = ", ".join(f"{name} {value}" for name, value in zip(_COLUMNS[1:], cells(event)[1:], strict=True))
-        note(f"{event['query']}: {shown}")
-    elif kind == "started":
-        note(f"{event['query']} → {event['target']}")
-    else:
-        note(f"{event['pipeline']}: {told(event)}")
+        return f"{event['query']}: {shown}"
+    if kind == "started":
+        return f"{event['query']} → {event['target']}"
+    return f"{event['pipeline']}: {told(event)}"
 
 
 def told(event: dict[str, Any]) -> str:

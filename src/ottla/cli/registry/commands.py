@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, client_options, parse_duration_ms
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, LogFormatOption, client_options, parse_duration_ms
 from ottla.cli.registry.settings import read_registry_settings
 from ottla.model.hosts import is_host
 from ottla.operations.addresses import host_and_port
@@ -90,6 +90,7 @@ def registry(
         Path | None,
         typer.Option("--config", "-c", help="File of the registry's settings (properties); options count first."),
     ] = None,
+    log_format: LogFormatOption = "plain",
 ) -> None:
     """Start a schema registry and serve until Ctrl-C. Several registries of one cluster elect a leader.
 
@@ -109,7 +110,7 @@ def registry(
     }
     peers = tuple(each.rstrip("/") for each in peer or ())
     session_timeout_ms = parse_duration_ms(session_timeout, "--session-timeout")
-    _serve(_options(read_registry_settings(context, config, options), peers, session_timeout_ms))
+    _serve(_options(read_registry_settings(context, config, options), peers, session_timeout_ms), log_format)
 
 
 def _options(settings: RegistrySettings, peers: tuple[str, ...], session_timeout_ms: int) -> ServiceOptions:
@@ -144,7 +145,8 @@ def _options(settings: RegistrySettings, peers: tuple[str, ...], session_timeout
     )
 
 
-def _serve(options: ServiceOptions) -> None:
+def _serve(options: ServiceOptions, log_format: str) -> None:
+    from ottla.cli.nodes.start import LOG_FORMATS
     from ottla.client.errors import AuthenticationError
     from ottla.model.errors import ApiError
     from ottla.observe import logs
@@ -153,7 +155,7 @@ def _serve(options: ServiceOptions) -> None:
     from ottla.registry.security.settings import InvalidRegistrySettings
     from ottla.registry.topic import WrongTopic
 
-    handler = logs.set_up(sys.stderr, level="INFO")
+    handler = logs.set_up(sys.stderr, level="INFO", style=LOG_FORMATS[log_format])
     try:
         run(options, _announce)
     except WrongTopic as wrong:
