@@ -68,6 +68,7 @@ VALID: dict[str, str | None] = {
     "txn list": "txn list",
     "txn describe": "txn describe x",
     "txn abort": "txn abort x",
+    "client list": "client list",
     "user add": "user add alice --password-file {file}",
     "user passwd": "user passwd alice --password-file {file}",
     "user list": "user list",

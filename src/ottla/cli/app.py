@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from ottla.cli import api, config, console, demo, dlq, group, quota, share, sql, token, topic, txn, user, wire
+from ottla.cli import api, client, config, console, demo, dlq, group, quota, share, sql, token, topic, txn, user, wire
 from ottla.cli.acl import commands as acl
 from ottla.cli.bundle import command as bundle
 from ottla.cli.capacity import command as capacity
@@ -149,6 +149,7 @@ app.add_typer(group.app, name="group", rich_help_panel="Groups and transactions"
 app.add_typer(share.app, name="share", rich_help_panel="Groups and transactions")
 app.add_typer(dlq.app, name="dlq", rich_help_panel="Groups and transactions")
 app.add_typer(txn.app, name="txn", rich_help_panel="Groups and transactions")
+app.add_typer(client.app, name="client", rich_help_panel="Looking inside")
 app.add_typer(user.app, name="user", rich_help_panel="Security")
 app.add_typer(quota.app, name="quota", rich_help_panel="Security")
 app.add_typer(token.app, name="token", rich_help_panel="Security")

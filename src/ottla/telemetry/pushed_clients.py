@@ -17,13 +17,13 @@ from ottla.telemetry.subscription import TelemetryClient
 class PushedClient:
     """`resource` is what the client tells about itself in its pushes: its group, its transactional id, its rack."""
 
-    __slots__ = ("client", "expires_ms", "resource", "series")
+    __slots__ = ("client", "expires_ms", "pushed_ms", "resource", "series")
 
     def __init__(self, client: TelemetryClient) -> None:
         self.client = client
         self.resource: dict[str, str] = {}
         self.series = ClientSeries()
-        self.expires_ms = 0
+        self.pushed_ms = self.expires_ms = 0
 
 
 class PushedClients:
@@ -38,7 +38,7 @@ class PushedClients:
     def __iter__(self) -> Iterator[PushedClient]:
         return iter(tuple(self._by_id.values()))
 
-    def take(self, client: TelemetryClient, pushed: PushedMetrics, expires_ms: int) -> None:
+    def take(self, client: TelemetryClient, pushed: PushedMetrics, now_ms: int, expires_ms: int) -> None:
         """Take over what a client pushed; it is told until `expires_ms`, if there is no other push before."""
         self.left_out += pushed.left_out
         found = self._by_id.get(client.client_instance_id)
@@ -47,7 +47,7 @@ class PushedClients:
                 self.left_out += len(pushed.points)
                 return
             found = self._by_id[client.client_instance_id] = PushedClient(client)
-        found.expires_ms = expires_ms
+        found.pushed_ms, found.expires_ms = now_ms, expires_ms
         found.resource = pushed.resource
         self.left_out += found.series.take(pushed.points)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
+from tests.cli.conftest import invoke
 from tests.compat.conftest import Names
 from tests.server.metrics.scraping import ON, Scrape, scraped
 from tests.support import tools
@@ -101,6 +102,12 @@ def test_librdkafka(broker: EmbeddedBroker, new_name: Names) -> None:
     found = scrape_with(broker, pushed)
     (about,) = [each for each in labels_of(found, INFO) if each["client_id"] == client_id]
     assert about["software"] == "confluent-kafka-python"
+    rows = invoke("client", "list", "--json", env={"OTTLA_BOOTSTRAP": broker.bootstrap}).json
+    (row,) = [each for each in rows if each["client"] == client_id]
+    assert (row["software"], row["address"], row["node"]) == ("confluent-kafka-python", "127.0.0.1", 1)
+    assert row["instance"] == about["client_instance_id"] and 0 <= row["seconds"] < 60
+    shown = invoke("client", "list", env={"OTTLA_BOOTSTRAP": broker.bootstrap})
+    assert client_id in shown.out and " ago" in shown.out
     theirs = {name for name, labels in found.samples if dict(labels).get("client_id") == client_id}
     assert "ottla_client_producer_connection_creation_total" in theirs, sorted(theirs)
 

@@ -118,6 +118,7 @@ def test_what_is_declared_is_told_and_the_other_way_round(broker: EmbeddedBroker
         "ottla_throttle_seconds",
         "ottla_telemetry_pushes_total",
         "ottla_telemetry_client_info",
+        "ottla_telemetry_client_last_push_seconds",
         "ottla_authentication_successes_total",
         "ottla_authentication_failures_total",
         "kafka_network_requestmetrics_errors_total",

@@ -88,7 +88,7 @@ class TopSampler:
             groups = await self._part("groups", self._admin.groups.all(), missing) or ()
             lags = await self._part("lag", read_lags(self._admin, groups, bounds), missing) or ()
         if view in (TopView.BROKERS, TopView.REQUESTS):
-            metrics = await self._metrics(alive, missing)
+            metrics = await self.metrics(alive, missing)
         return TopSample(
             now_s,
             described.brokers,
@@ -124,7 +124,8 @@ class TopSampler:
         ]
         return (await self._admin.topics.bounds_each(led)).found
 
-    async def _metrics(self, alive: Sequence[AdvertisedBroker], missing: list[str]) -> dict[int, MetricSamples]:
+    async def metrics(self, alive: Sequence[AdvertisedBroker], missing: list[str]) -> dict[int, MetricSamples]:
+        """Return the metrics of the nodes that tell them; add to `missing` why others do not."""
         answers = await asyncio.gather(*(self._metrics_of(each) for each in alive), return_exceptions=True)
         found: dict[int, MetricSamples] = {}
         reasons = []

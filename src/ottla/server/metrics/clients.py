@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ottla.model import limits
 from ottla.observe.metrics.catalogue import clients as told
 from ottla.observe.metrics.exposition import Exposition
@@ -15,8 +17,9 @@ _RESOURCE = ("client_rack", "group_id", "group_member_id", "transactional_id")
 
 
 class ClientsCollector:
-    def __init__(self, telemetry: ClientTelemetry | None) -> None:
+    def __init__(self, telemetry: ClientTelemetry | None, steady_ms: Callable[[], int]) -> None:
         self._telemetry = telemetry
+        self._steady_ms = steady_ms
 
     def collect(self, exposition: Exposition) -> Steps:
         telemetry = self._telemetry
@@ -30,7 +33,10 @@ class ClientsCollector:
         exposition.add(told.LEFT_OUT, telemetry.pushed.left_out)
         yield
         tally = Tally(limits.METRICS_PER_SLICE)
+        now_ms = self._steady_ms()
         for pushed in telemetry.pushed:
+            client, ago_s = pushed.client, max(0, now_ms - pushed.pushed_ms) / 1000
+            exposition.add(told.LAST_PUSH, ago_s, client.client_id, client.client_instance_id)
             yield from _tell(pushed, tally, exposition)
 
 

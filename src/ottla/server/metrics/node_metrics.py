@@ -87,7 +87,9 @@ class NodeMetrics:
             ShareGroupsCollector(of.coordinators, groups).collect,
             self._loop_watch.collect,
             OtelCollector(of.otel).collect,
-            ClientsCollector(of.telemetry).collect,  # last: what clients push must not leave out what the node tells
+            ClientsCollector(
+                of.telemetry, runtime.steady_ms
+            ).collect,  # last: what clients push must not leave out what the node tells
         )
 
     @property

@@ -118,8 +118,9 @@ class ClientTelemetry:
         finally:
             self._waiting -= 1
             self._waiting_bytes -= len(push.payload)
-        expires_ms = self._runtime.steady_ms() + told_for_ms(instance.idle_ms, is_last=push.is_last)
-        self.pushed.take(instance.client, pushed, expires_ms)
+        now_ms = self._runtime.steady_ms()
+        expires_ms = now_ms + told_for_ms(instance.idle_ms, is_last=push.is_last)
+        self.pushed.take(instance.client, pushed, now_ms, expires_ms)
         self.pushes[ErrorCode.NONE] += 1
         self.received_bytes += len(push.payload)
         return ErrorCode.NONE

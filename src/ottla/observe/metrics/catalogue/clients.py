@@ -11,7 +11,7 @@ clients = Area(
     "Everything that is no letter or digit becomes `_`; the name of a counter ends with `_total`. Labels are "
     "`client_id`, `client_instance_id` and those that the client pushed. Only gauges and sums are told. A client "
     "pushes to one broker at a time, so each broker tells other clients, at most `ottla.metrics.clients.max`, "
-    "until nothing came for three intervals, and at least for a minute.",
+    "until nothing came for three intervals, and at least for a minute. `ottla client list` lists them.",
 )
 
 SUBSCRIPTIONS = clients.gauge("ottla_telemetry_subscriptions", "Client metrics subscriptions in effect.")
@@ -36,4 +36,11 @@ CLIENT = clients.gauge(
     "group_id",
     "group_member_id",
     "transactional_id",
+)
+LAST_PUSH = clients.gauge(
+    "ottla_telemetry_client_last_push_seconds",
+    "How long ago such a client pushed last.",
+    "client_id",
+    "client_instance_id",
+    unit="seconds",
 )
