@@ -1,5 +1,7 @@
 """Real faults of a cluster of three nodes make the alerts of deploy/monitoring fire, and clear when they are over.
 
+Meanwhile a writer writes, a group reads, and every query of dashboards is asked: none may be refused, all are answered.
+
 A minute of the rules passes in a second here.
 """
 
@@ -15,6 +17,9 @@ from threading import Event, Thread
 import pytest
 from scripts.monitoring.alerts import alerts
 from tests.cli.conftest import invoke
+from tests.compat.metrics.load import TOPIC, Load, Panels
+from tests.compat.metrics.public_queries import OF_CLUSTERS, QUERIES
+from tests.compat.metrics.test_dashboard import chosen, queries
 from tests.compat.metrics.watching import PACE, MeteredCluster, Watched, watched
 from tests.server.security.secured import plain_jaas
 from tests.server.talk import produce
@@ -35,6 +40,9 @@ ELSEWHERE = {
     "OttlaTwoActiveControllers",  # test_load_alerts.py
     "OttlaEventLoopSaturated",
 }
+# Panels of what this cluster does not have.
+ABSENT = ("Share groups", "Throttled", "Errors of the registry", "Requests of the registry", "Subjects")
+COORDINATED = ("__consumer_offsets", "__transaction_state")
 PAUSED, COMPANION, BROKEN = 1, 2, 3  # ids of the nodes
 DESCRIPTORS = 600  # of the node that will have too few
 PROPERTIES = {
@@ -75,8 +83,20 @@ class FragileCluster(MeteredCluster):
 def test_faults_make_alerts_fire_and_clear(tmp_path: Path) -> None:
     tools.require(tools.missing_prometheus())
     cluster = FragileCluster(tmp_path / "cluster")
+    drawn = {f"{panel}: {legend}": chosen(expression) for panel, expression, legend in queries()}
+    asked = {title: query for title, query in drawn.items() if not title.startswith(ABSENT)} | QUERIES | OF_CLUSTERS
     with watched(tmp_path, cluster) as watching:
-        go_through_faults(watching, cluster)
+        for internal in COORDINATED:  # by a node that is not paused: what it tells must not be missing now and then
+            placed = [[COMPANION, BROKEN, PAUSED]]
+            watching.create(internal, {"cleanup.policy": "compact"}, num_partitions=1, replica_assignment=placed)
+        watching.create(TOPIC, {"flush.messages": "1"}, num_partitions=3, replication_factor=3)
+        with Load(cluster.bootstrap) as load, Panels(watching.prometheus, asked) as panels:
+            go_through_faults(watching, cluster)
+            load.all_read()
+            assert not panels.refused
+            until(lambda: panels.unanswered, lambda left: not left)
+            assert panels.rounds > 1
+    assert len(load.acknowledged) > 100
 
 
 def go_through_faults(watched: Watched, cluster: FragileCluster) -> None:
