@@ -14,6 +14,8 @@ from tests.support.ports import free_ports
 from tests.support.processes.clusters import running
 from tests.support.waiting import until
 
+from ottla.cli.bundle import archive, machine
+from ottla.cli.bundle import cluster as of_cluster
 from ottla.client.blocking.blocking import Blocking
 from ottla.model import limits
 from ottla.model.resources import Resource
@@ -180,6 +182,44 @@ def test_logs_are_bounded(tmp_path: Path) -> None:
     told = {each["name"]: each for each in run.json["members"]}["logs/1-node.log"]
     assert told["left_out"].startswith("the first ")
     assert run.json["path"] == str(tmp_path / "b.tar.gz")
+
+
+def test_other_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is beyond a bound is left out, and told; the bounds are smaller here."""
+    monkeypatch.setattr(machine, "BUNDLE_FILES_MAX", 7)
+    monkeypatch.setattr(machine, "BUNDLE_LOGS_MAX", 2)
+    monkeypatch.setattr(of_cluster, "BUNDLE_GROUPS_MAX", 3)
+    data = tmp_path / "data"
+    with EmbeddedBroker(data) as broker, Blocking(broker.bootstrap) as client:
+        client.admin.topics.create("t")
+        for number in range(5):
+            client.admin.groups.set_offsets(f"g{number}", {("t", 0): 0})
+            (data / f"node-{number}.log").write_text("a line\n")
+        found, run = bundle(tmp_path / "b.tar.gz", "-b", broker.bootstrap, "--data", str(data), "--json")
+    assert len(found.lines("cluster/group_descriptions.jsonl")) == 3
+    assert found.missing["members of 2 more groups"] == "those of the first 3 are there"
+    assert [name for name in found.members if name.startswith("logs/")] == ["logs/1-node-0.log", "logs/2-node-1.log"]
+    assert found.missing[f"3 more logs in {data}"] == "of a directory there are 2"
+    assert len(found.lines("data/1/files.jsonl")) == 7
+    told = {each["name"]: each for each in run.json["members"]}["data/1/files.jsonl"]
+    assert told["left_out"] == "all beyond the first 7 files"
+
+
+def test_the_whole_bundle_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it is full, members are cut or left out, and the manifest, which says so, is still there."""
+    whole, each_max = 100_000, 40_000
+    monkeypatch.setattr(archive, "BUNDLE_BYTES_MAX", whole)
+    monkeypatch.setattr(archive, "BUNDLE_MEMBER_BYTES_MAX", each_max)
+    logs = [tmp_path / f"{number}.log" for number in range(4)]
+    for log in logs:
+        log.write_text("".join(f"line {number} of {log.name}\n" for number in range(4_000)))
+    words = [word for log in logs for word in ("--log", str(log))]
+    found, run = bundle(tmp_path / "b.tar.gz", "-b", "127.0.0.1:1", *words, "--json")
+    sizes = {each["name"]: each["size_bytes"] for each in run.json["members"]}
+    assert sum(sizes.values()) <= whole and all(size <= each_max for size in sizes.values())
+    assert found.members["logs/1-0.log"].endswith("line 3999 of 0.log\n")
+    assert all(each["left_out"] for each in run.json["members"] if each["name"].startswith("logs/"))
+    assert sizes["logs/4-3.log"] < 2_000, "there was next to no room for it"
 
 
 def test_a_binary_log_is_left_out(tmp_path: Path) -> None:

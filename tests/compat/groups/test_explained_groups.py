@@ -2,15 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.conftest import invoke
 from tests.compat.conftest import Names, Node
+from tests.compat.test_streams import Application
+from tests.server.metrics.scraping import ON, scraped
 from tests.support.clients.assigned import Java
 from tests.support.clients.members import ASSIGNORS
 from tests.support.processes.kafka import RealKafka
 from tests.support.waiting import until
+
+from ottla.testing.broker import EmbeddedBroker
 
 pytestmark = pytest.mark.compat
 STALL_MS = 20_000
@@ -57,6 +62,32 @@ def test_application_that_does_not_poll_in_time(
         if protocol == "classic":
             assert "poll timeout has expired" in left["text"]
             assert "raise max.poll.interval.ms" in left["advice"]
+
+
+@pytest.mark.tool("Kafka Streams 4.3.1")
+def test_streams_application_that_is_killed(java_431: Java, new_name: Names, tmp_path: Path) -> None:
+    """Its group of the kind streams has a timeline, and its rebalances are counted."""
+    brisk = {"group.streams.initial.rebalance.delay.ms": "0", "group.streams.min.session.timeout.ms": "1000"}
+    brisk |= {"group.streams.session.timeout.ms": "3000", "group.streams.min.heartbeat.interval.ms": "500"}
+    brisk |= {"group.streams.heartbeat.interval.ms": "1000", "offsets.topic.num.partitions": "1"}
+    with EmbeddedBroker(tmp_path / "data", ON | brisk) as broker:
+        name = new_name("app")
+        made = Application(name, "streams", broker.bootstrap, java_431, tmp_path)
+        made.feed(range(20))
+        try:
+            made.app.start()
+            until(lambda: made.counts(), len)
+            running = until(lambda: explain(broker.bootstrap, name), lambda told: told["state"] == "Stable")
+            assert {"joined", "rebalance_began", "assigned"} <= {each["kind"] for each in running["events"]}
+        finally:
+            made.app.kill()
+        found = until(
+            lambda: explain(broker.bootstrap, name),
+            lambda told: any(each["kind"] == "timed_out" for each in told["events"]),
+        )
+        gone = next(each for each in found["events"] if each["kind"] == "timed_out")
+        assert f"ottla config set group {name} streams.session.timeout.ms=" in gone["advice"]
+        assert scraped(broker)("ottla_group_rebalances_total") >= 1
 
 
 @pytest.mark.tool("java 4.3.1")

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from ottla.observe.metrics.catalogue.areas import metrics
+from ottla.observe.metrics.catalogue.registry import registry
 from ottla.observe.metrics.declaration import Area, Metric, MetricKind
 
-ALL = tuple(metrics())
+ALL = (*metrics(), *registry.metrics)
 
 
 @pytest.mark.parametrize(

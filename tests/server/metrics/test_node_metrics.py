@@ -52,6 +52,9 @@ def test_traffic_of_a_topic(broker: EmbeddedBroker) -> None:
     found = scraped(broker)
     assert found(f"{TOPIC}messagesin_total", topic="t") == 21
     assert found(f"{TOPIC}bytesout_total", topic="t") == fetched
+    assert found("ottla_topic_records_out_total", topic="t") == 20, "all of the first partition"
+    assert found(f"{TOPIC}totalproducerequests_total", topic="t") == 11
+    assert found(f"{TOPIC}totalfetchrequests_total", topic="t") == 1
     assert found(f"{TOPIC}bytesin_total", topic="t") == found("kafka_log_log_size", topic="t") > fetched
     assert found("kafka_log_log_logendoffset", topic="t") == 21
     assert found("kafka_log_log_logstartoffset", topic="t") == 0

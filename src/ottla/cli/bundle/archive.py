@@ -92,8 +92,8 @@ class BundleArchive:
         else:
             self._write(name, data, what)
 
-    def add_lines(self, name: str, values: Iterable[object], what: str) -> None:
-        """Add values, one in each line, as far as there is room."""
+    def add_lines(self, name: str, values: Iterable[object], what: str, left_out: str = "") -> None:
+        """Add values, one in each line, as far as there is room; `left_out` is what `values` do not have."""
         lines: list[bytes] = []
         size_bytes = left = 0
         for value in values:
@@ -103,7 +103,7 @@ class BundleArchive:
             else:
                 lines.append(line)
                 size_bytes += len(line)
-        self._write(name, b"".join(lines), what, f"the last {left} of {left + len(lines)} lines" if left else "")
+        self._write(name, b"".join(lines), what, f"the last {left} of {left + len(lines)} lines" if left else left_out)
 
     def _write(self, name: str, data: bytes, what: str, left_out: str = "") -> None:
         self._put(name, data)

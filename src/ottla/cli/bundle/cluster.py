@@ -66,6 +66,9 @@ def add_cluster(archive: BundleArchive, cluster: BundledCluster, advance: Callab
             advance(f"bundle: {field.name}")
             _add_part(archive, field.name, getattr(seen, field.name))
     _add_part(archive, "group_descriptions", cluster.groups)
+    more = len(seen.groups.value or ()) - BUNDLE_GROUPS_MAX
+    if more > 0:
+        archive.miss(f"members of {more} more groups", f"those of the first {BUNDLE_GROUPS_MAX} are there")
     for group, why in cluster.undescribed.items():
         archive.miss(f"group {group}", why)
     _add_settings(archive, seen)

@@ -148,7 +148,7 @@ def _add_machine(archive: BundleArchive, logs: list[Path], data: list[Path], adv
     for number, directory in enumerate(data, 1):
         advance(f"bundle: {directory}")
         add_directory(archive, directory, number)
-    found = [*logs, *(each for directory in data for each in logs_of(directory))]
+    found = [*logs, *(each for directory in data for each in logs_of(archive, directory))]
     for number, path in enumerate(dict.fromkeys(found), 1):
         advance(f"bundle: {path}")
         add_log(archive, path, number)

@@ -103,19 +103,25 @@ def add_directory(archive: BundleArchive, path: Path, number: int) -> None:
         archive.add_text(f"data/{number}/{_META}", _end_of(meta).text, f"{_META} of {path}")
     else:
         archive.miss(f"{_META} of {path}", "there is none")
-    archive.add_lines(f"data/{number}/files.jsonl", islice(_files(path), BUNDLE_FILES_MAX), f"the files in {path}")
+    files = list(islice(_files(path), BUNDLE_FILES_MAX + 1))
+    more = f"all beyond the first {BUNDLE_FILES_MAX} files" if len(files) > BUNDLE_FILES_MAX else ""
+    archive.add_lines(f"data/{number}/files.jsonl", files[:BUNDLE_FILES_MAX], f"the files in {path}", more)
     total, _, free = shutil.disk_usage(path)
     archive.add_json(f"data/{number}/disk.json", {"total_bytes": total, "free_bytes": free}, f"the disk of {path}")
 
 
-def logs_of(path: Path) -> list[Path]:
-    """Log files of a node in its data directory, which are no segments."""
+def logs_of(archive: BundleArchive, path: Path) -> list[Path]:
+    """Log files of a node in its data directory, which are no segments; what is too many is noted as missing."""
     found = [
         each
         for pattern in _LOG_NAMES
         for each in sorted(path.glob(pattern))
         if each.is_file() and not _SEGMENT.fullmatch(each.name)
     ]
+    if len(found) > BUNDLE_LOGS_MAX:
+        archive.miss(
+            f"{len(found) - BUNDLE_LOGS_MAX} more logs in {path}", f"of a directory there are {BUNDLE_LOGS_MAX}"
+        )
     return found[:BUNDLE_LOGS_MAX]
 
 

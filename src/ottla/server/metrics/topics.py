@@ -33,7 +33,9 @@ _COUNTERS = (
     told.TOTAL_FETCH,
     told.FAILED_PRODUCE,
     told.FAILED_FETCH,
+    told.RECORDS_OUT,
 )
+_BYTES_OUT, _RECORDS_OUT = 2, 7
 # Of partitions led here, as `PartitionsCollector` counts them.
 _OF_PARTITIONS = (
     told.REPLICAS,
@@ -73,9 +75,10 @@ class TopicsCollector:
         for held in tuple(self._partitions.by_name.values()):
             new, size = [0] * len(_COUNTERS), [0] * len(_GAUGES)
             failed = held.failed_produces, held.failed_fetches
-            self._add_news(held, (0, 0, 0, *failed, *failed), seen, new)
+            self._add_news(held, (0, 0, 0, *failed, *failed, 0), seen, new)
             for partition in tuple(held.opened.values()):
-                self._add_news(partition, _counted(partition), seen, new)
+                added = self._add_news(partition, _counted(partition), seen, new)
+                new[_RECORDS_OUT] += _records_in(partition, added[_BYTES_OUT])
                 max_lag = max(max_lag, _lag(partition))
                 add_to(size, _sizes(partition))
                 producer_ids += len(partition.log.producers)
@@ -106,11 +109,13 @@ class TopicsCollector:
         counted: tuple[int, ...],
         seen: dict[Partition | Held, tuple[int, ...]],
         new: list[int],
-    ) -> None:
-        """Add what was counted since the last scrape."""
+    ) -> Sequence[int]:
+        """Add what was counted since the last scrape, and return it."""
         seen[counter] = counted
         before = self._former.get(counter)
-        add_to(new, counted if before is None else [now - then for now, then in zip(counted, before, strict=True)])
+        added = counted if before is None else [now - then for now, then in zip(counted, before, strict=True)]
+        add_to(new, added)
+        return added
 
 
 def _counted(partition: Partition) -> tuple[int, ...]:
@@ -122,7 +127,14 @@ def _counted(partition: Partition) -> tuple[int, ...]:
         partition.fetch_requests,
         0,
         0,
+        0,
     )
+
+
+def _records_in(partition: Partition, size_bytes: int) -> int:
+    """How many records so many bytes of a partition have, by their mean size there."""
+    log = partition.log
+    return round(size_bytes * (log.next_offset - log.log_start_offset) / log.size_bytes) if log.size_bytes else 0
 
 
 def _lag(partition: Partition) -> int:

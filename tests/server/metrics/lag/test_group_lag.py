@@ -160,6 +160,25 @@ def test_the_groups_with_most_lag_are_told_one_by_one(tmp_path: Path) -> None:
         assert scrape.labels(OF_PARTITION, "group") == {"b", "c"}
 
 
+def test_only_groups_that_are_wanted_are_told_one_by_one(tmp_path: Path) -> None:
+    settings = {
+        **ON,
+        **SMALL,
+        "ottla.metrics.groups.include": "orders-*,payments",
+        "ottla.metrics.groups.exclude": "*-test",
+    }
+    with EmbeddedBroker(tmp_path / "data", settings) as broker:
+        with RawConnection(broker.bootstrap) as connection:
+            create(connection, "t")
+            produce(connection, "t", [b"x"] * 10)
+        with Blocking(broker.bootstrap) as client:
+            for group, offset in (("orders-eu", 9), ("orders-test", 8), ("payments", 7), ("payments-eu", 6)):
+                client.admin.groups.set_offsets(group, {TopicPartition("t", 0): offset})
+        scrape = until_lag(broker, 2 + 4, group=OTHER, kind="classic")
+        assert scrape.labels(RECORDS, "group") == {"orders-eu", "payments", OTHER}
+        assert scrape.labels(OF_PARTITION, "group") == {"orders-eu", "payments"}
+
+
 def test_more_partitions_than_a_look_takes_in(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LAG_PARTITIONS_MAX", 1)
     with RawConnection(broker.bootstrap) as connection:

@@ -37,9 +37,7 @@ DEAD_GROUPS = coordinators.gauge(
     mbean=_MANAGER.format("Dead"),
 )
 GROUP_MEMBERS = coordinators.gauge("ottla_group_members", "Members of groups, by kind.", "kind")
-REBALANCES = coordinators.counter(
-    "ottla_group_rebalances_total", "Rebalances that have begun, of groups of all kinds but streams groups."
-)
+REBALANCES = coordinators.counter("ottla_group_rebalances_total", "Rebalances that have begun, of groups of all kinds.")
 TRANSACTIONS = coordinators.gauge("ottla_transactions", "Transactional ids by the state of their transaction.", "state")
 OLDEST_TRANSACTION = coordinators.gauge(
     "ottla_transaction_oldest_seconds", "Age of the oldest transaction that is open; 0 if none is.", unit="seconds"

@@ -33,6 +33,12 @@ BYTES_OUT = topics.counter(
     unit="bytes",
     mbean=_BROKER_TOPIC.format("BytesOutPerSec"),
 )
+RECORDS_OUT = topics.counter(
+    "ottla_topic_records_out_total",
+    "Records that consumers and share groups read here, reckoned from the bytes and the mean size of the records of "
+    "the partition: a node does not look into what it sends.",
+    "topic",
+)
 TOTAL_PRODUCE = topics.counter(
     "kafka_server_brokertopicmetrics_totalproducerequests_total",
     "Batches that producers sent to partitions led here, also refused ones.",

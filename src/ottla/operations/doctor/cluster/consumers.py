@@ -38,7 +38,7 @@ def _by_group(lags: list[GroupLag]) -> dict[str, list[GroupLag]]:
     "lag-old",
     "A group leaves records unread for over an hour",
     why="Whoever relies on its results works with old data.",
-    do="`ottla group describe NAME` shows members and lag by partition; start its consumers, or add some",
+    do="`ottla group explain NAME` tells since when and why; start its consumers, or add some",
 )
 def lag_old(cluster: ClusterSeen) -> Iterator[Symptom]:
     for group, lags in _by_group(cluster.lags.get()).items():
@@ -55,7 +55,7 @@ def lag_old(cluster: ClusterSeen) -> Iterator[Symptom]:
     "lag-growing",
     "A group falls behind",
     why="It reads more slowly than producers write, and will never catch up like this.",
-    do="more consumers (up to the number of partitions), or faster ones; `ottla group describe NAME` shows partitions",
+    do="`ottla group explain NAME` tells why; more consumers (up to the number of partitions), or faster ones",
 )
 def lag_growing(cluster: ClusterSeen) -> Iterator[Symptom]:
     for group, lags in _by_group(cluster.lags.get()).items():
@@ -69,7 +69,8 @@ def lag_growing(cluster: ClusterSeen) -> Iterator[Symptom]:
     "lag-near-retention",
     "Records are deleted before a group has read them",
     why="Retention does not wait for readers.",
-    do="start or speed up its consumers; meanwhile `ottla topic alter NAME retention.ms=…` keeps records for longer",
+    do="start or speed up its consumers (`ottla group explain NAME` tells why they are behind); meanwhile `ottla topic "
+    "alter NAME retention.ms=…` keeps records for longer",
     level=HealthLevel.PROBLEM,
 )
 def lag_near_retention(cluster: ClusterSeen) -> Iterator[Symptom]:
@@ -106,8 +107,8 @@ def group_abandoned(cluster: ClusterSeen) -> Iterator[Symptom]:
     "group-rebalancing",
     "A group that does not come out of its rebalance",
     why="Its members read nothing meanwhile.",
-    do="`ottla group describe NAME` shows members; one that does not answer holds up the others until its "
-    "max.poll.interval.ms is over",
+    do="`ottla group explain NAME` tells who joined, left or timed out, and which setting to change; a member that "
+    "does not answer holds up the others until its max.poll.interval.ms is over",
 )
 def group_rebalancing(cluster: ClusterSeen) -> Iterator[Symptom]:
     before = {each.group_id for each in cluster.groups.get() if each.state in _REBALANCING}
