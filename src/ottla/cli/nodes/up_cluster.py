@@ -222,7 +222,8 @@ class UpCluster:
         from ottla.cli.beside.services import ServiceFiles
         from ottla.cli.terminal.output import literal, out
 
-        (registry, console), config, url = self._services, None, None
+        registry, console, _ = self._services
+        config, url = None, None
         if registry is not None:
             registry = _fixed(registry, registry_address_in(files))
             address = host_port(registry.host, registry.port)
