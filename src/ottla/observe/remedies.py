@@ -377,6 +377,7 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
     "client.membership.classic": {"group %s: no poll for max_poll_interval_ms, leaving": _POLL},
     "client.membership.modern": {"group %s: no poll for max_poll_interval_ms, leaving": _POLL},
     "client.membership.share": {"share group %s: no poll for max_poll_interval_ms, leaving": _POLL},
+    "client.profiles": {"%s holds secrets, and other users can read it: chmod 600 %s": SAID},
     "client.producer.producer": {
         "the producer was interrupted, and posted records were not delivered: %s": (
             "send these records again; flush() before the program ends delivers them"
