@@ -34,6 +34,10 @@ PORTS = {
     "server/ports/sockets.py": {"socket"},
     "server/ports/process_usage.py": {"os", "threading", "time"},  # CPU, memory and files of the process
     "server/metrics/http_endpoint.py": {"socket"},  # a type: asyncio takes real sockets, and scrapers are real only
+    # A collector is real only: no node of the simulator has one.
+    "server/otel/pushes.py": {"threading"},
+    "server/otel/tracer.py": {"random"},  # seeded by the port's: the system's own asks the kernel for each request
+    "server/settings/otel_place.py": {"os"},  # whether the authorities' file can be read
     "server/ports/system.py": {"os"},  # locks and limits of the real world
     "server/storage/directories.py": {"threading"},  # a lock: workers write checkpoints, too
     "server/ports/os_disk.py": {"os", "threading"},
