@@ -62,7 +62,9 @@ async def find_held(admin: Admin, tell: Callable[[int, int], None] = lambda done
 
 
 async def held_of(admin: Admin, partitions: Sequence[TopicPartition]) -> list[HeldPartition]:
-    """Those of the partitions that are held, with the transactions that hold them."""
+    """Those of the partitions that are held, with the transactions that hold them. All of them must have leaders."""
+    if not partitions:
+        return []
     stable, ends = await asyncio.gather(
         admin.topics.offsets_each(dict.fromkeys(partitions, LATEST), read_committed=True),
         admin.topics.offsets_each(dict.fromkeys(partitions, LATEST)),

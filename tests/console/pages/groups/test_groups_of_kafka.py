@@ -62,7 +62,7 @@ def test_letters_and_transactions_of_kafka(real_kafka: RealKafka, kafka_visitor:
     visitor = kafka_visitor
     fill(real_kafka.bootstrap, "console-old.dlq", 2)
     letters = visitor.get("/letters")
-    assert "console-old.dlq its own name 2" in letters.words and "only Ottla's do" in letters.words
+    assert "console-old.dlq its own name 2" in letters.words and "Only Ottla's brokers tell" in letters.words
     assert "2 of the records here are no dead letters" in visitor.get("/letters/console-old.dlq").words
     producer = Producer({"bootstrap.servers": real_kafka.bootstrap, "transactional.id": "console-pay"})
     producer.init_transactions(60)

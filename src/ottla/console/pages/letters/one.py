@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import aclosing
 
-from ottla.client.consumer.ranges import ConsumedRecord, Span
+from ottla.client.consumer.ranges import ConsumedRecord
 from ottla.console.answers import Page
 from ottla.console.call import PageCall
 from ottla.console.html import Content, Markup, path_to, tag
 from ottla.console.named import named_path
 from ottla.console.pages.letters.browse import TRAIL
+from ottla.console.pages.records.one import record_of
 from ottla.console.parts.forms import any_form, hidden
 from ottla.console.parts.tables import Column, plain_table
 from ottla.console.parts.words import badge, block, card, cards, code, facts, link, notice, told
-from ottla.console.refusals import WrongInput
+from ottla.console.refusals import RefusedRequest
 from ottla.console.routing import page
 from ottla.model import limits
-from ottla.model.ids import TopicPartition
-from ottla.operations.dead_letters import PREFIX, DeadLetter, read_letters
+from ottla.operations.dead_letters import PREFIX, DeadLetter, letter_of
 from ottla.operations.edited_payloads import EditFormat, editable
 from ottla.operations.formats import parse_index, size_text, time_text
 from ottla.operations.payloads import JsonText, PayloadDecoder, PayloadType
@@ -37,28 +36,18 @@ async def one_letter(call: PageCall) -> Page:
         card("Key", _payload(record.key, key)),
         card("Value", _payload(record.value, value)),
         card("Headers", _headers(record)),
+        _elsewhere(record),
     ]
     return Page(f"Letter {record.partition}:{record.offset}", content, (*TRAIL, (topic, path_to("letters", topic))))
 
 
 async def letter_at(call: PageCall) -> tuple[ConsumedRecord, DeadLetter | None]:
-    """The record that the path names. Raises WrongInput if it is not there."""
-    topic, index, text = call.params["topic"], parse_index(call.params["partition"]), call.params["offset"]
-    if index is None or not (text.isascii() and text.isdecimal() and len(text) < 20):
-        raise WrongInput("a letter is at PARTITION/OFFSET")
-    offset = int(text)
-    info = await call.admin.topics.describe(topic)
-    if info.partition(index) is None:
-        raise WrongInput(f"topic {topic} has no partition {index}")
-    at = TopicPartition(topic, index)
-    start, end = (await call.admin.topics.bounds_each([at])).all()[at]
-    if start <= offset < end:
-        async with aclosing(read_letters(call.admin.cluster, [Span(topic, index, offset, offset + 1)])) as letters:
-            async for record, letter in letters:
-                if record.offset == offset:
-                    return record, letter
-    hint = f"it has the offsets from {start} up to {end}"
-    raise WrongInput(f"there is no record at {index}:{offset} of {topic}", hint)
+    """The record that the path names. Raises RefusedRequest if it is not there."""
+    topic, index = call.params["topic"], parse_index(call.params["partition"])
+    if index is None or (await call.admin.topics.describe(topic)).partition(index) is None:
+        raise RefusedRequest(404, f"topic {topic} has no such partition")
+    record = await record_of(call)
+    return record, letter_of(record)
 
 
 async def decoded(call: PageCall, record: ConsumedRecord, *, of_key: bool) -> str | None:
@@ -81,9 +70,10 @@ async def decoded(call: PageCall, record: ConsumedRecord, *, of_key: bool) -> st
 
 
 def _provenance(letter: DeadLetter) -> Markup:
+    origin = path_to("topics", letter.topic, "records", letter.partition, letter.offset)
     pairs: list[tuple[Content, Content]] = [
         ("Topic", link(told(letter.topic), path_to("topics", letter.topic))),
-        ("Partition and offset", f"{letter.partition}:{letter.offset}"),
+        ("Partition and offset", link(f"{letter.partition}:{letter.offset}", origin)),
         ("Written there", time_text(letter.timestamp)),
         ("Given up", time_text(letter.record.timestamp)),
         ("Reason", badge(letter.reason, "bad")),
@@ -111,6 +101,11 @@ def _ways(call: PageCall, record: ConsumedRecord, letter: DeadLetter) -> Content
     if not is_editable(record):
         edit = tag("span", f"It is too large to be edited here ({size_text(len(record.value or b''))}).")
     return [tag("p", redrive), tag("p", edit)]
+
+
+def _elsewhere(record: ConsumedRecord) -> Markup:
+    to = path_to("topics", record.topic, "records", record.partition, record.offset)
+    return tag("p", link("The record in other formats, and as a file", to))
 
 
 def is_editable(record: ConsumedRecord) -> bool:

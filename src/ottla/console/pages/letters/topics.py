@@ -34,8 +34,8 @@ _INTRO = (
     "why and where it comes from."
 )
 _NOT_OTTLA = (
-    "The brokers of this cluster write no dead letters by themselves: only Ottla's do. Topics are found by their "
-    "names, and letters that Ottla's clients wrote can be shown and sent back."
+    "Only Ottla's brokers tell which topics their share groups and contracts name. Here, topics are found by their "
+    "names, and letters with headers ottla.dlq.* can be shown and sent back."
 )
 
 

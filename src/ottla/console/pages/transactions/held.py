@@ -25,6 +25,7 @@ from ottla.console.routing import action, page
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.operations.formats import parse_index, time_text
+from ottla.operations.group_lags import readable
 from ottla.operations.held_partitions import HeldPartition, OpenInPartition, find_held, held_of
 
 log = logging.getLogger(__name__)
@@ -182,7 +183,7 @@ def _place(call: PageCall) -> tuple[TopicPartition, int]:
 
 
 async def _hanging(call: PageCall, at: TopicPartition, offset: int) -> tuple[HeldPartition, OpenInPartition]:
-    for held in await held_of(call.admin, [at]):
+    for held in await held_of(call.admin, await readable(call.admin, [at])):
         for each in held.transactions:
             if each.producer.current_txn_start_offset == offset:
                 return held, each
