@@ -31,7 +31,7 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "server.api.produce_looks": {"a batch of %s that was looked into failed": DEFECT},
     "server.api.turns": {"a request of %s that kept its turn failed": DEFECT},
-    "server.api.wide_produce": {"a produce of %s to very many partitions failed": DEFECT},
+    "server.api.wide_produce": {"a produce of %s in portions failed": DEFECT},
     "server.composed_node": {
         "early.start.listeners leaves a controller listener out: it opens when the ACLs are loaded": (
             "remove early.start.listeners, or add the controller listener, or else controllers wait for each other"
