@@ -82,6 +82,18 @@ def test_each_request_has_a_span(collector: OddCollector, tmp_path: Path) -> Non
     assert (told["messaging.system"], told["client.address"]) == ("kafka", "127.0.0.1")
 
 
+def test_a_produce_that_waits_for_the_disk(collector: OddCollector, tmp_path: Path) -> None:
+    own = settings(collector) | {"ottla.fsync.before.ack": "true"}
+    with EmbeddedBroker(tmp_path / "data", own) as broker, RawConnection(broker.bootstrap) as connection:
+        create(connection, "t")
+        produce(connection, "t", [b"x"], acks=1)
+        until(lambda: {span.name for span in spans(collector)} >= {"Produce", "wait for the disk"})
+    found = {span.name: span for span in spans(collector)}
+    wait, produced = found["wait for the disk"], found["Produce"]
+    assert (wait.kind, wait.trace_id) == (Span.SpanKind.SPAN_KIND_INTERNAL, produced.trace_id)
+    assert wait.parent_span_id == produced.span_id
+
+
 def test_a_request_of_a_trace_goes_on_with_it(collector: OddCollector, tmp_path: Path) -> None:
     """However small the ratio is: who began the trace has decided."""
     with EmbeddedBroker(tmp_path / "data", settings(collector, "0.000001")) as broker:
@@ -91,8 +103,9 @@ def test_a_request_of_a_trace_goes_on_with_it(collector: OddCollector, tmp_path:
                 connection.receive()
         until(lambda: spans(collector))
         broker.stop()
-    assert len(spans(collector)) <= 4
-    span = next(each for each in spans(collector) if each.trace_id == PARENT[:16])
+    assert len({each.span_id for each in spans(collector)}) == 1, "what is no parent begins no trace"
+    span = spans(collector)[0]
+    assert span.trace_id == PARENT[:16]
     assert (span.parent_span_id, attributes(span)["messaging.client.id"]) == (PARENT[16:], "me")
 
 

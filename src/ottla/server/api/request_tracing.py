@@ -21,6 +21,7 @@ from ottla.server.api.request_counts import NOTICED_S, look_for_errors
 from ottla.server.loop.current_span import work_for
 from ottla.server.loop.later import Answer, Large, Later, Sliced
 from ottla.server.otel.tracer import RecordedSpan, Tracer
+from ottla.telemetry.export.spans import TraceParent, trace_parent_of
 from ottla.wire.compile import WireError, decoder
 from ottla.wire.header import CLIENT_ID_AT, RequestHeader
 from ottla.wire.message import Request, Response
@@ -139,14 +140,14 @@ def _has_tags(frame: memoryview) -> bool:
     return frame[CLIENT_ID_AT + (size if size < _NULL else 0)] != 0
 
 
-def _trace_parent_in(frame: memoryview) -> bytes | None:
-    """Return what another node sent along in a flexible header, as a tagged field."""
+def _trace_parent_in(frame: memoryview) -> TraceParent | None:
+    """Return the trace that another node sent along in a flexible header, as a tagged field."""
     try:
         header, _ = decoder(RequestHeader, _FLEXIBLE_HEADER)(frame, 0)
     except (WireError, IndexError, UnicodeDecodeError):
         return None
     parent = header.trace_parent
-    return None if parent is None or len(parent) > limits.TRACE_PARENT_BYTES_MAX else bytes(parent)
+    return None if parent is None or len(parent) > limits.TRACE_PARENT_BYTES_MAX else trace_parent_of(bytes(parent))
 
 
 def _error_in(answer: object) -> str:

@@ -22,7 +22,6 @@ from ottla.telemetry.export.spans import (
     EndedSpan,
     SpanKind,
     TraceParent,
-    trace_parent_of,
     traces_of,
 )
 
@@ -110,9 +109,8 @@ class Tracer:
     def new_id(self, size_bytes: int) -> bytes:
         return self._random.getrandbits(size_bytes * 8).to_bytes(size_bytes, "big")
 
-    def begin(self, name: str, sent_parent: bytes | None, begun_s: float) -> RecordedSpan:
-        """Begin the span of a request; `sent_parent` came with it from another node."""
-        parent = trace_parent_of(sent_parent) if sent_parent is not None else None
+    def begin(self, name: str, parent: TraceParent | None, begun_s: float) -> RecordedSpan:
+        """Begin the span of a request; `parent` came with it from another node."""
         trace = parent if parent is not None else TraceParent(self.new_id(TRACE_ID_BYTES))
         return RecordedSpan(self, name, SpanKind.SERVER, trace, begun_s)
 
