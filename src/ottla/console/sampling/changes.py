@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from ottla.client.metadata import NO_LEADER, PartitionInfo
@@ -26,11 +26,13 @@ class ClusterChange:
     to: str | None = None
 
 
-def changes_between(before: TopSample, now: TopSample, time_ms: int) -> list[ClusterChange]:
-    """What changed in brokers, topics and partitions."""
+def changes_between(
+    before: TopSample, now: TopSample, moving: Set[TopicPartition], time_ms: int
+) -> list[ClusterChange]:
+    """What changed in brokers, topics and partitions; replicas that come while a partition moves are not behind."""
     found = [*_brokers(before, now, time_ms)]
     if before.topics and now.topics:
-        found += [*_topics(before, now, time_ms), *_partitions(before, now, time_ms)]
+        found += [*_topics(before, now, time_ms), *_partitions(before, now, moving, time_ms)]
     return found
 
 
@@ -101,14 +103,17 @@ def _topics(before: TopSample, now: TopSample, time_ms: int) -> Iterable[Cluster
             yield ClusterChange(time_ms, what, "plain", path_to("topics", name))
 
 
-def _partitions(before: TopSample, now: TopSample, time_ms: int) -> Iterable[ClusterChange]:
+def _partitions(
+    before: TopSample, now: TopSample, moving: Set[TopicPartition], time_ms: int
+) -> Iterable[ClusterChange]:
     earlier, later = _by_partition(before), _by_partition(now)
     both = sorted(earlier.keys() & later.keys())
     moved = [at for at in both if NO_LEADER != earlier[at].leader != later[at].leader != NO_LEADER]
     lost = [at for at in both if later[at].leader == NO_LEADER != earlier[at].leader]
     found = [at for at in both if earlier[at].leader == NO_LEADER != later[at].leader]
-    behind = [at for at in both if _is_behind(later[at]) and not _is_behind(earlier[at])]
-    again = [at for at in both if _is_behind(earlier[at]) and not _is_behind(later[at])]
+    still = [at for at in both if at not in moving and set(earlier[at].replicas) == set(later[at].replicas)]
+    behind = [at for at in still if is_behind(later[at]) and not is_behind(earlier[at])]
+    again = [at for at in still if is_behind(earlier[at]) and not is_behind(later[at])]
     for which, what, mood in (
         (moved, "{} moved to another leader", "plain"),
         (lost, "{} has no leader", "bad"),
@@ -141,5 +146,6 @@ def _by_partition(sample: TopSample) -> dict[TopicPartition, PartitionInfo]:
     return {TopicPartition(topic.name, each.index): each for topic in sample.topics for each in topic.partitions}
 
 
-def _is_behind(partition: PartitionInfo) -> bool:
+def is_behind(partition: PartitionInfo) -> bool:
+    """Whether a replica is not in sync."""
     return not set(partition.replicas) <= set(partition.isr)

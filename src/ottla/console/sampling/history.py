@@ -29,6 +29,7 @@ from ottla.console.sampling.changes import (
 from ottla.console.sampling.moment import ClusterMoment, moment_of, moment_of_offsets, worst_lags
 from ottla.model import limits
 from ottla.model.errors import ApiError
+from ottla.model.ids import TopicPartition
 from ottla.model.resources import ConfigSource, Resource
 from ottla.operations.failures import message_of
 from ottla.operations.sampling.rates import Row, rows
@@ -45,8 +46,8 @@ _UNCHANGED = (ConfigSource.DEFAULT, ConfigSource.STATIC_BROKER, ConfigSource.DYN
 
 
 class ClusterHistory:
-    """`before` and `now` are the last two samples, `quorum` the quorum as its leader saw it then; `missing` says what
-    cannot be read.
+    """`before` and `now` are the last two samples; `quorum` is the quorum as its leader saw it then, `moving` are the
+    partitions that were moving, and `missing` says what cannot be read.
     """
 
     def __init__(self, access: Access) -> None:
@@ -57,6 +58,7 @@ class ClusterHistory:
         self.before: TopSample | None = None
         self.now: TopSample | None = None
         self.quorum: QuorumState | None = None
+        self.moving: frozenset[TopicPartition] = frozenset()
         self.groups: list[Row] = []
         self.missing: tuple[str, ...] = ()
         self._slow: TopSample | None = None
@@ -126,8 +128,10 @@ class ClusterHistory:
         before, self.before, self.now = self.now, self.now, now
         self.missing = now.missing
         self.quorum = await _or_none(self._access.admin.voters.quorum())
+        moves = await _or_none(self._access.admin.replicas.reassignments())
+        self.moving = frozenset(each.partition for each in moves or ())
         if before is not None:
-            self._note(changes_between(before, now, _now_ms()))
+            self._note(changes_between(before, now, self.moving, _now_ms()))
         if is_slow:
             await self._take_slow(now)
         lags = worst_lags(self.groups)

@@ -159,6 +159,8 @@ def test_moves_are_shown_and_cancelled(guest: Visitor, client: Blocking) -> None
         lambda: guest.get("/brokers/moves").words, lambda words: "Cancel all" in words and "Throttle" in words
     )
     assert "off broker 3" in moving
+    now = until(lambda: guest.get("/").words, lambda words: "1 moving" in words)
+    assert "under-replicated" not in now, "a replica that is coming is not behind"
     page = guest.get("/brokers/moves/cancel")
     assert "Replicas stay where they were" in page.words
     done = guest.send("/brokers/moves/cancel", "/brokers/moves/cancel")

@@ -7,7 +7,9 @@ from ottla.console.html import Content, Markup
 from ottla.console.parts.tables import Column, plain_table
 from ottla.console.parts.times import bytes_per_s, per_s, seconds_text
 from ottla.console.parts.words import badge, figure, figures, link, told
+from ottla.console.sampling.changes import is_behind
 from ottla.console.sampling.history import ClusterHistory
+from ottla.model.ids import TopicPartition
 from ottla.operations.sampling.rates import Row, rows
 from ottla.operations.sampling.sample import TopView
 
@@ -20,11 +22,12 @@ def leading_figures(history: ClusterHistory) -> Content:
     if now is None:
         return None
     up = sum(not each.is_fenced for each in now.brokers)
-    partitions = [each for topic in now.topics for each in topic.partitions]
-    offline = sum(each.leader == NO_LEADER for each in partitions)
-    behind = sum(not set(each.replicas) <= set(each.isr) for each in partitions)
+    partitions = [(TopicPartition(topic.name, each.index), each) for topic in now.topics for each in topic.partitions]
+    offline = sum(each.leader == NO_LEADER for _, each in partitions)
+    behind = sum(is_behind(each) and at not in history.moving for at, each in partitions)
     note = [f"{offline:,} without leader"] if offline else []
     note += [f"{behind:,} under-replicated"] if behind else []
+    note += [f"{len(history.moving):,} moving"] if history.moving else []
     moment = history.moments[-1] if history.moments else None
     return figures(
         figure(
