@@ -88,6 +88,17 @@ class Visitor:
         assert shown.status == 200, shown.words
         return [json.loads(line) for line in shown.text.splitlines()]
 
+    @contextmanager
+    def opened(self, path: str) -> Iterator[http.client.HTTPResponse]:
+        """An answer that is being read; the visitor leaves at the end of the block."""
+        assert self._url.hostname
+        connection = http.client.HTTPConnection(self._url.hostname, self._url.port, timeout=60)
+        try:
+            connection.request("GET", path, headers={"X-Fragment": "1"})
+            yield connection.getresponse()
+        finally:
+            connection.close()
+
     def _followed(self, method: str, path: str, body: str | None, headers: Mapping[str, str]) -> Shown:
         for _ in range(5):
             shown = self._once(method, path, body, headers)

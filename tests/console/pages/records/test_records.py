@@ -12,12 +12,14 @@ from html import unescape
 
 import pytest
 from tests.console.consoles import Visitor, running_console
+from tests.support.waiting import until
 
 from ottla.client.admin import Admin
 from ottla.client.consumer.ranges import ConsumedRecord, RangeReader, Span
 from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.client.registry import RegistryOptions, SchemaRegistry
-from ottla.console.options import ConsoleOptions
+from ottla.console.options import CLIENT_ID, ConsoleOptions
+from ottla.model import limits
 from ottla.operations.payloads import PayloadType, SubjectEncoder
 from ottla.schemas.schema import SchemaSource, SchemaType
 from ottla.testing.broker import EmbeddedBroker
@@ -309,6 +311,23 @@ def test_a_search_ends_after_so_many_hits(broker: EmbeddedBroker, visitor: Visit
     parts = visitor.stream("/topics/plenty/search/run?in=value&text=same")
     assert "ended after 200 records" in parts[-1]["html"]
     assert sum(each["html"].count("<tr>") for each in parts if each["into"] == "found") == 200
+
+
+def test_who_leaves_ends_the_search(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(broker, "left")
+    send(broker, "left", *[b"value"] * 10)
+    monkeypatch.setattr(limits, "CONSOLE_REQUESTS_PER_SESSION_MAX", 1)
+    fetches = broker.fail("Fetch", delay="30s", times=None, client_id=CLIENT_ID)
+    # A console of its own: what it fetches is late for the rest of its connection.
+    with running_console(ConsoleOptions(broker.bootstrap, port=0)) as console:
+        visitor = Visitor(console.url)
+        try:
+            with visitor.opened("/topics/left/search/run?in=value&text=v"):
+                until(lambda: fetches.hits)
+                assert visitor.get("/topics").status == 503
+            until(lambda: visitor.get("/topics").status, lambda status: status == 200, timeout_s=25)
+        finally:
+            broker.heal()
 
 
 # --- the live tail ---------------------------------------------------------------------------------------------------

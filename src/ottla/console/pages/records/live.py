@@ -111,6 +111,7 @@ async def _part(call: PageCall, topic: TopicInfo, asked: AskedPartitions, since:
             notice(["Partition ", index, ": ", told(why)], "bad")
             for index, why in sorted({**asked.problems, **found.problems}.items())[: limits.CONSOLE_MESSAGES_MAX]
         ],
+        notice("Not all of them were read: they are large, or reading took long.", "fair") if found.is_cut else None,
         tag("p", _counted(total, len(chosen), found, text), class_="note"),
         record_table(chosen, kept_query(call), empty="Waiting for records …"),
     ]
