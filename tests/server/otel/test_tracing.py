@@ -40,14 +40,16 @@ def settings(collector: OddCollector, ratio: str = "1") -> dict[str, str]:
 
 
 def spans(collector: OddCollector) -> list[Span]:
-    return [
-        span
+    """All that were pushed; a node that stops in the middle of a push does it again."""
+    pushed = {
+        span.span_id: span
         for pushed in list(collector.pushed)
         if pushed.path == "/v1/traces"
         for resource in TracesData.FromString(pushed.body).resource_spans
         for scope in resource.scope_spans
         for span in scope.spans
-    ]
+    }
+    return list(pushed.values())
 
 
 def attributes(span: Span) -> dict[str, object]:
@@ -103,7 +105,7 @@ def test_a_request_of_a_trace_goes_on_with_it(collector: OddCollector, tmp_path:
                 connection.receive()
         until(lambda: spans(collector))
         broker.stop()
-    assert len({each.span_id for each in spans(collector)}) == 1, "what is no parent begins no trace"
+    assert len(spans(collector)) == 1, "what is no parent begins no trace"
     span = spans(collector)[0]
     assert span.trace_id == PARENT[:16]
     assert (span.parent_span_id, attributes(span)["messaging.client.id"]) == (PARENT[16:], "me")
@@ -140,7 +142,7 @@ def test_what_waits_for_a_collector_is_bounded(
         collector.status = 200
         collector.pushed.clear()
         until(lambda: count(broker, "pushed") >= 20)
-    assert len({span.span_id for span in spans(collector)}) == len(spans(collector)) >= 20
+    assert len(spans(collector)) >= 20
 
 
 def test_what_a_client_does_not_wait_for_is_no_span_that_waits(collector: OddCollector, tmp_path: Path) -> None:
