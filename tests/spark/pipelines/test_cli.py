@@ -63,6 +63,27 @@ def test_runs_are_stopped_restarted_and_replayed(shop: Shop, node: OttlaNode) ->
 
 
 @pytest.mark.parametrize("shop", [SHOP], indirect=True)
+def test_a_running_pipeline_starts_its_queries_again(shop: Shop) -> None:
+    shop.send(20)
+    run = shop.start()
+    shop.wait_for_copies(20)
+    before = shop.status()
+    done = shop.cli("restart", shop.name)
+    assert done.returncode == 0, done.stderr
+    after = shop.status()
+    assert (after["run"], after["restarts"], after["pid"]) == (before["run"], 0, before["pid"])
+    assert after["restarted_ms"] > before["restarted_ms"] == 0
+    shop.send(15)
+    shop.wait_for_copies(35)
+    assert shop.cli("stop", shop.name).returncode == 0
+    assert run.wait(60) == 0, run.output[-3000:]
+    assert shop.ids() == list(range(35))  # nothing twice, nothing lost
+    assert len(events(run, "restart asked for")) == 1
+    assert len(events(run, "started")) == 2
+    assert "does not run" in shop.cli("restart", shop.name).stderr
+
+
+@pytest.mark.parametrize("shop", [SHOP], indirect=True)
 def test_a_killed_driver_loses_and_repeats_nothing(shop: Shop) -> None:
     shop.send(20)
     first = shop.start()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -69,13 +71,27 @@ def status(name: str, **given: Any) -> PipelineStatus:
     return replace(made, **given)
 
 
+def test_the_console_needs_no_extra() -> None:
+    """Its pages load where neither Spark nor DuckDB is installed."""
+    text = (
+        "import sys\n"
+        "for name in ('pyspark', 'py4j', 'duckdb', 'pyarrow', 'numba'): sys.modules[name] = None\n"
+        "from ottla.console import pages\n"
+        "pages.load()\n"
+        "from ottla.console.pages.pipelines.desk import Board\n"
+        "print(Board.__name__)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "Board\n"), done.stderr
+
+
 def test_all_pipelines(board: Board, visitor: Visitor) -> None:
     board.publish(status("shop"))
     board.publish(status("broken", state="failed", error="copies: the value of field amount is no number"))
     board.publish(status("gone", updated_ms=wall_clock_ms() - 3_600_000))
     shown = visitor.get("/pipelines").words
     assert "shop running 1 99.5 4,321 7.2 s 0" in shown
-    assert "broken failed 1" in shown and "copies: the value of field amount is no number" in shown
+    assert "broken failed 1" in shown and "broken : copies: the value of field amount is no number" in shown
     assert "gone lost" in shown
     part = visitor.part("/pipelines/-/part")
     assert "shop" in part.words and 'href="/pipelines?sort=' in part.text and "<html" not in part.text

@@ -259,10 +259,13 @@ def test_the_rights_are_those_of_the_visitor(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_real_kafka(real_kafka: RealKafka) -> None:
-    with Registry(real_kafka.bootstrap) as registry:
+    registry = Registry(real_kafka.bootstrap).start()
+    try:
         options = ConsoleOptions(real_kafka.bootstrap, port=0, registry=RegistryOptions.of(registry.url))
         with running_console(options) as service:
             visitor = Visitor(service.url)
             page = "/schemas/-/new"
             assert "is registered" in visitor.send(page, page, subject="k-value", schema=V1, kind="AVRO").words
             assert "k-value AVRO 1" in visitor.get("/schemas").words
+    finally:
+        registry.stop()

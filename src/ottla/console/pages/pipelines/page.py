@@ -20,12 +20,13 @@ from ottla.console.pages.pipelines.words import (
 )
 from ottla.console.parts.charts import spark_line
 from ottla.console.parts.tables import Column, listing
-from ottla.console.parts.words import badge, card, code, figure, figures, link, live, told
+from ottla.console.parts.words import badge, card, code, figure, figures, link, live, notice, told
 from ottla.console.routing import page
 from ottla.spark.pipelines.status import LIVE, PipelineStatus
 
 _EVERY_S = 3
-_ERROR_CHARS = 160
+_ERROR_CHARS = 300
+_ERRORS_SHOWN = 5
 
 
 @page("/pipelines")
@@ -74,7 +75,9 @@ async def _all(call: PageCall) -> Content:
         figure("records behind", lag_text(_sum(found, "lag"))),
     )
     table = listing(call, _columns(desk), found, text=_text, sort="pipeline", noun="pipeline")
-    return [head, card("Pipelines", table)]
+    errors = [_error(each) for each in found if each.error]
+    rest = tag("p", f"and {len(errors) - _ERRORS_SHOWN} more errors") if len(errors) > _ERRORS_SHOWN else None
+    return [head, errors[:_ERRORS_SHOWN], rest, card("Pipelines", table)]
 
 
 def _sum(statuses: list[PipelineStatus], name: str) -> float | None:
@@ -96,10 +99,10 @@ def _state(status: PipelineStatus) -> Content:
     return badge(told(status.state), mood_of(status))
 
 
-def _error(status: PipelineStatus) -> Content:
+def _error(status: PipelineStatus) -> Markup:
     error = status.error or ""
     short = error if len(error) <= _ERROR_CHARS else error[: _ERROR_CHARS - 1] + "…"
-    return tag("div", told(short), class_="content") if short else None
+    return notice([_name(status), ": ", told(short)], mood_of(status))
 
 
 def _name(status: PipelineStatus) -> Markup:
@@ -122,5 +125,4 @@ def _columns(desk: PipelineDesk) -> tuple[Column[PipelineStatus], ...]:
         Column("Behind", lambda each: seconds_text(_behind(each)), _behind, is_number=True),
         Column("Restarts", lambda each: each.restarts, lambda each: each.restarts, is_number=True),
         Column("Heard of", lambda each: since_text(each.updated_ms, wall_clock_ms()), lambda each: each.updated_ms),
-        Column("Error", _error),
     )
