@@ -8,7 +8,10 @@ import pytest
 from tests.console.consoles import Visitor, running_console
 from tests.support.processes.kafka import RealKafka
 
+from ottla.client.blocking.blocking import Blocking
+from ottla.client.errors import UnsupportedApi
 from ottla.console.options import ConsoleOptions
+from ottla.model.ids import TopicPartition
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +64,10 @@ def test_create_list_produce_browse_search_and_delete(kafka: Visitor) -> None:
     assert "records sampled" in heat["html"]
     deleted = kafka.send("/topics/console-topic/delete", "/topics/console-topic/delete", name="console-topic")
     assert "Topic console-topic was deleted" in deleted.words
+
+
+def test_segments_are_told_by_ottla_only(real_kafka: RealKafka) -> None:
+    with Blocking(real_kafka.bootstrap) as client:
+        client.admin.topics.create("no-segments")
+        with pytest.raises(UnsupportedApi, match="Ottla only"):
+            client.run(client.admin.inner.topics.segments(TopicPartition("no-segments", 0)))
