@@ -11,7 +11,7 @@ counts all others as 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from enum import Enum
+from enum import IntEnum
 from functools import cache
 from typing import TypeAlias
 
@@ -26,12 +26,12 @@ NOTICED_S = 0.001
 _Look: TypeAlias = Callable[[Response, Callable[[int], None]], bool]
 
 
-class Phase(Enum):
+class Phase(IntEnum):
     """What a request may spend time in besides its handling."""
 
-    QUEUED = "queued"  # it had arrived, and was not handled yet
-    HELD = "held"  # its answer was ready, and an answer before it was not
-    SENT = "sent"  # its answer was being sent, and the client or the disk was slow
+    QUEUED = 0  # it had arrived, and was not handled yet
+    HELD = 1  # its answer was ready, and an answer before it was not
+    SENT = 2  # its answer was being sent, and the client or the disk was slow
 
 
 class RouteCounts:
@@ -66,7 +66,7 @@ class RouteCounts:
         self.begun = RecentHistogram()
         self.waited = RecentHistogram()
         self.remote = RecentHistogram()
-        self.phases: dict[Phase, RecentHistogram] = {}  # those that took long once
+        self.phases: list[RecentHistogram | None] = [None] * len(Phase)  # of those that took long once
         self.errors: dict[int, int] = {}
         self.failing = self.elsewhere = 0
         self.followers: RouteCounts | None = None  # of Fetch: the counts of followers' requests
@@ -96,7 +96,7 @@ class RouteCounts:
     def took_long(self, phase: Phase, took_s: float) -> None:
         """Note how long a phase of a request took, if that is worth it."""
         if took_s >= NOTICED_S:
-            found = self.phases.get(phase)
+            found = self.phases[phase]
             if found is None:
                 found = self.phases[phase] = RecentHistogram()
             found.all.add(int(took_s * 1e6))
@@ -105,7 +105,7 @@ class RouteCounts:
         self.errors[code] = self.errors.get(code, 0) + 1
 
     def histograms(self) -> tuple[RecentHistogram, ...]:
-        return self.at_once, self.begun, self.waited, self.remote, *self.phases.values()
+        return self.at_once, self.begun, self.waited, self.remote, *filter(None, self.phases)
 
 
 class RequestCounts:

@@ -66,7 +66,9 @@ def _tell_times(name: str, routes: Sequence[RouteCounts], exposition: Exposition
         (told.ANSWER_QUEUE_TIME, Phase.HELD, answered),
         (told.SEND_TIME, Phase.SENT, answered),
     ):
-        _summarize(exposition, metric, [route.phases[phase] for route in routes if phase in route.phases], name, those)
+        _summarize(
+            exposition, metric, [found for route in routes if (found := route.phases[phase]) is not None], name, those
+        )
         yield
 
 
