@@ -34,7 +34,7 @@ async def subjects_page(call: PageCall) -> Page:
     table = listed(call, _columns(levels), part, empty="no schema is registered yet", noun="subject")
     counts = figures(
         figure("subjects", f"{len(found):,}"),
-        figure("versions in all", f"{sum(each.version for each in found):,}", note="as counted by the latest"),
+        figure("softly deleted", f"{len(deleted):,}"),
         figure("level of the registry", level),
     )
     new = (
