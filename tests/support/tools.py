@@ -78,6 +78,14 @@ def missing_prometheus() -> str | None:
     return None if found else "prometheus and promtool are not installed; run scripts/tools"
 
 
+def missing_browser() -> str | None:
+    """Why the console cannot be tried in a browser."""
+    note = TOOLS / "chromium.missing"
+    if note.exists():
+        return note.read_text().strip()
+    return None if shutil.which("chromium") else "chromium is not installed; run scripts/tools"
+
+
 def missing_kcat() -> str | None:
     """Why librdkafka cannot be tried with GSSAPI; the module is one of Cyrus SASL, which librdkafka loads."""
     found = shutil.which("kcat") and any(Path("/usr/lib").glob("**/sasl2/libgssapiv2.so*"))

@@ -1,0 +1,39 @@
+"""A browser, and a console for a crowded cluster with a schema registry."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+from tests.compat.console.browser import chromium
+from tests.compat.console.crowd import fill
+from tests.console.consoles import running_console
+from tests.support import tools
+
+from ottla.client.registry import RegistryOptions
+from ottla.console.options import ConsoleOptions
+from ottla.testing.broker import EmbeddedBroker
+
+
+@pytest.fixture(scope="session")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    tools.require(tools.missing_browser())
+    with EmbeddedBroker(tmp_path_factory.mktemp("crowd"), {"num.partitions": "1"}) as broker:
+        asyncio.run(fill(broker.bootstrap))
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def url(crowded: EmbeddedBroker) -> Iterator[str]:
+    registry = RegistryOptions.of(crowded.registry.url)
+    with running_console(ConsoleOptions(crowded.bootstrap, port=0, registry=registry)) as console:
+        yield console.url
+
+
+@pytest.fixture(scope="session")
+def browser(url: str) -> Iterator[Browser]:
+    """Started last: playwright has an event loop of its own in this thread from here on."""
+    with chromium() as browser:
+        yield browser
