@@ -43,7 +43,7 @@ def test_every_page_that_links_lead_to(browser: Browser, url: str, width: int, d
             route = _route_of(path)
             if path in seen or route is None or visits[route] >= EACH_MAX or route.startswith("/static"):
                 continue
-            if re.search(r"/(run|part|now|download|key|value)$", urlsplit(path).path):
+            if re.search(r"/(run|part|now|flow|health|download|key|value)$", urlsplit(path).path):
                 continue  # parts of pages, and files
             seen.add(path)
             visits[route] += 1
@@ -54,7 +54,7 @@ def test_every_page_that_links_lead_to(browser: Browser, url: str, width: int, d
             base = urlsplit(path).path
             waiting += [to if to.startswith("/") else base + to for to in found["links"] if not to.startswith("#")]
     shown = {each.pattern for each in ROUTES if each.method == "GET"}
-    parts = {each for each in shown if re.search(r"/(run|part|now|download)$", each) or each.startswith("/static")}
+    parts = {each for each in shown if re.search(r"/(run|part|now|flow|health|download)$", each) or each.startswith("/static")}
     missed = shown - parts - set(visits) - _NOT_LINKED
     assert not missed, f"no link led to {sorted(missed)}"
 
@@ -63,6 +63,8 @@ def test_every_page_that_links_lead_to(browser: Browser, url: str, width: int, d
 _NOT_LINKED = {
     "/sign-in",
     "/access/explain",
+    "/brokers/leaders",
+    "/brokers/moves/cancel",
     "/access/rules/remove",
     "/access/tenants/{tenant}",
     "/access/tenants/{tenant}/delete",

@@ -91,8 +91,8 @@
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
     const keys = before ? `${before} ${event.key}` : event.key;
     before = event.key === "g" && !before ? "g" : "";
-    if (event.key === "j" || event.key === "k") { row(event.key === "j" ? 1 : -1); return; }
-    if (event.key === "?") { document.getElementById("keys")?.showModal(); return; }
+    if (keys === "j" || keys === "k") { row(event.key === "j" ? 1 : -1); return; }
+    if (keys === "?") { document.getElementById("keys")?.showModal(); return; }
     const found = document.querySelector(`[data-key="${CSS.escape(keys)}"]`);
     if (!found) return;
     event.preventDefault();
