@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser
 from tests.compat.console.browser import chromium
-from tests.compat.console.crowd import fill
+from tests.compat.console.crowd import SCRIPT, SUBJECT, fill
 from tests.console.consoles import running_console
 from tests.support import tools
 
-from ottla.client.registry import RegistryOptions
+from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.console.options import ConsoleOptions
+from ottla.schemas.schema import SchemaSource
 from ottla.testing.broker import EmbeddedBroker
 
 
@@ -28,6 +30,9 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker
 @pytest.fixture(scope="session")
 def url(crowded: EmbeddedBroker) -> Iterator[str]:
     registry = RegistryOptions.of(crowded.registry.url)
+    for fields in ([], [{"name": "more", "type": "string", "default": SCRIPT}]):
+        schema = {"type": "record", "name": "R", "doc": SCRIPT, "fields": [{"name": "a", "type": "int"}, *fields]}
+        SchemaRegistry(registry).register(SUBJECT, SchemaSource(json.dumps(schema)))
     with running_console(ConsoleOptions(crowded.bootstrap, port=0, registry=registry)) as console:
         yield console.url
 

@@ -31,6 +31,7 @@ HOSTILE = (
 )
 HOSTILE_GROUPS = (SCRIPT, IMAGE, "../../etc", "a/b/c", ".", "..", "a b?c#d%2f", TURNED, "~")
 RECORDS = "hostile"
+SUBJECT = f"{RECORDS}-value"
 
 
 async def fill(bootstrap: str) -> None:

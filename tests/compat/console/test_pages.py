@@ -9,13 +9,15 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from playwright.sync_api import Browser
 from tests.compat.console.browser import fine, opened
-from tests.compat.console.crowd import GROUPS, HOSTILE_GROUPS, RECORDS, SCRIPT, TOPICS
+from tests.compat.console.crowd import GROUPS, HOSTILE_GROUPS, RECORDS, SCRIPT, SUBJECT, TOPICS
 
 from ottla.console import pages
 from ottla.console.layout import PLACES
 from ottla.console.routing import ROUTES
 
-EACH_MAX = 3  # pages of one route that are looked at
+EACH_MAX = 2  # pages of one route that are looked at
+# Parts of pages, and files.
+_PART = re.compile(r"/(run|part|now|flow|health|text|table|export|download|key|value)$")
 _WANTED = ("hostile", SCRIPT[:8])
 
 
@@ -36,15 +38,20 @@ def test_every_page_that_links_lead_to(browser: Browser, url: str, width: int, d
     visits: Counter[str] = Counter()
     with opened(browser, url, width=width, dark=dark) as tab:
         waiting = [each.path for each in PLACES]
-        waiting += ["/groups/%3Cscript%3Ealert(1)%3C%2Fscript%3E", f"/topics/{RECORDS}", f"/letters/{RECORDS}"]
+        waiting += [
+            "/groups/%3Cscript%3Ealert(1)%3C%2Fscript%3E",
+            f"/topics/{RECORDS}",
+            f"/letters/{RECORDS}",
+            f"/schemas/{SUBJECT}",
+        ]
         while waiting:
             waiting.sort(key=_interest)
             path = waiting.pop(0)
             route = _route_of(path)
             if path in seen or route is None or visits[route] >= EACH_MAX or route.startswith("/static"):
                 continue
-            if re.search(r"/(run|part|now|flow|health|download|key|value)$", urlsplit(path).path):
-                continue  # parts of pages, and files
+            if _PART.search(urlsplit(path).path):
+                continue
             seen.add(path)
             visits[route] += 1
             found = tab.go(path)
@@ -54,7 +61,7 @@ def test_every_page_that_links_lead_to(browser: Browser, url: str, width: int, d
             base = urlsplit(path).path
             waiting += [to if to.startswith("/") else base + to for to in found["links"] if not to.startswith("#")]
     shown = {each.pattern for each in ROUTES if each.method == "GET"}
-    parts = {each for each in shown if re.search(r"/(run|part|now|flow|health|download)$", each) or each.startswith("/static")}
+    parts = {each for each in shown if _PART.search(each) or each.startswith("/static")}
     missed = shown - parts - set(visits) - _NOT_LINKED
     assert not missed, f"no link led to {sorted(missed)}"
 
@@ -64,6 +71,11 @@ _NOT_LINKED = {
     "/sign-in",
     "/access/explain",
     "/brokers/leaders",
+    "/contracts/-/choose",
+    "/contracts/{topic}",
+    "/pipelines/{name}",
+    "/pipelines/{name}/restart",
+    "/pipelines/{name}/stop",
     "/brokers/moves/cancel",
     "/access/rules/remove",
     "/access/tenants/{tenant}",
