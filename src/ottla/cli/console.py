@@ -16,6 +16,7 @@ from ottla.operations.addresses import host_and_port
 from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
+    from ottla.client.security.security import Security
     from ottla.console.options import ConsoleOptions
     from ottla.console.service import ConsoleService
 
@@ -103,6 +104,11 @@ def _options(
     security = client_options(bootstrap).known_security
     mechanism = None if security is None or security.sasl is None else security.sasl.mechanism
     signs_in = mechanism in WITH_PASSWORD and not as_me
+    if security is not None and not (signs_in or as_me) and _has_credentials(security):
+        raise CommandError(
+            "nobody can sign in with this profile's way to log in, so everybody would act as its user",
+            "--as-me lets everybody who reaches the pages do so; a profile with SCRAM or PLAIN makes visitors sign in",
+        )
     options = ConsoleOptions(
         bootstrap,
         host,
@@ -121,6 +127,11 @@ def _options(
             "--listen 127.0.0.1:PORT serves this machine; with a profile that has a SASL user, visitors sign in",
         )
     return options
+
+
+def _has_credentials(security: Security) -> bool:
+    """Whether connections with this security are somebody's."""
+    return security.sasl is not None or (security.tls is not None and security.tls.certificate is not None)
 
 
 def _check_certificate(certificate: Path, key: Path | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.client.registry import RegistryOptions
 from ottla.client.security.sasl import PLAIN
-from ottla.client.security.secret import Secret
+from ottla.client.security.secret import LiteralSecret
 from ottla.security.sasl.scram.credentials import SCRAM_MECHANISMS
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class ConsoleOptions:
         if self.signs_in:
             assert security is not None, "only clusters with SASL have users"
             assert security.sasl is not None, "only clusters with SASL have users"
-            sasl = replace(security.sasl, username=user, password=Secret(password), is_token=False)
+            sasl = replace(security.sasl, username=user, password=LiteralSecret(password), is_token=False)
             security = replace(security, sasl=sasl)
         return ClientOptions(
             parse_bootstrap(self.bootstrap),
@@ -64,4 +64,4 @@ class ConsoleOptions:
         """The options of the registry's client of one user."""
         if self.registry is None or not self.signs_in:
             return self.registry
-        return replace(self.registry, auth=Secret(f"{user}:{password}"), token="")
+        return replace(self.registry, auth=LiteralSecret(f"{user}:{password}"), token="")

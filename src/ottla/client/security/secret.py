@@ -6,6 +6,8 @@ import base64
 import os
 from pathlib import Path
 
+from ottla.model.limits import SECRET_FILE_BYTES_MAX
+
 HIDDEN = "[hidden]"
 _ENV, _FILE = "env:", "file:"
 
@@ -45,11 +47,7 @@ class Secret:
             return os.environ[name]
         if given.startswith(_FILE):
             path = given.removeprefix(_FILE)
-            try:
-                return Path(path).read_text().removesuffix("\n")
-            except (OSError, UnicodeDecodeError) as error:
-                why = error.strerror if isinstance(error, OSError) else "it is not text"
-                raise SecretMissing(f"the file {path}, which should hold a secret, cannot be read: {why}") from None
+            return _read(path)
         return given
 
     def __repr__(self) -> str:
@@ -63,6 +61,22 @@ class Secret:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _unpickled, (base64.b85encode(self._given.encode()),)
+
+
+class LiteralSecret(Secret):
+    """What a person has typed, or a client has sent: never the name of a variable or a file of this process."""
+
+    __slots__ = ()
+
+    @property
+    def is_literal(self) -> bool:
+        return True
+
+    def reveal(self) -> str:
+        return self._given
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _unpickled_literal, (base64.b85encode(self._given.encode()),)
 
 
 class UserAndPassword(Secret):
@@ -84,3 +98,23 @@ class UserAndPassword(Secret):
 
 def _unpickled(encoded: bytes) -> Secret:
     return Secret(base64.b85decode(encoded).decode())
+
+
+def _unpickled_literal(encoded: bytes) -> LiteralSecret:
+    return LiteralSecret(base64.b85decode(encoded).decode())
+
+
+def _read(path: str) -> str:
+    """Read the file of a secret. Raises SecretMissing if it cannot be read, is too long, or is not text."""
+    try:
+        with Path(path).open("rb") as file:
+            found = file.read(SECRET_FILE_BYTES_MAX + 1)
+        if len(found) > SECRET_FILE_BYTES_MAX:
+            why = f"it is longer than {SECRET_FILE_BYTES_MAX} bytes"
+        else:
+            return found.decode().removesuffix("\n")
+    except OSError as error:
+        why = error.strerror or str(error)
+    except UnicodeDecodeError:
+        why = "it is not text"
+    raise SecretMissing(f"the file {path}, which should hold a secret, cannot be read: {why}") from None

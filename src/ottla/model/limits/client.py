@@ -38,3 +38,5 @@ TEMPLATE_WIDTH_MAX = 10_000
 SAMPLED_KEY_BYTES_MAX = 256
 # Keys that such a sample counts at a time.
 SAMPLED_KEYS_MAX = 1_000
+# Bytes of a file that holds a secret: a key with its certificates.
+SECRET_FILE_BYTES_MAX = 1 * MIB

@@ -28,7 +28,7 @@ from ottla.client.connection import Connection
 from ottla.client.errors import AuthenticationError, ClientError, LoginPutOff, LoginRefused
 from ottla.client.security.conversation import SaslSession
 from ottla.client.security.sasl import PLAIN, Sasl
-from ottla.client.security.secret import Secret
+from ottla.client.security.secret import LiteralSecret
 from ottla.client.security.security import Security
 from ottla.model import limits
 from ottla.registry.port import Unavailable
@@ -39,15 +39,6 @@ log = logging.getLogger(__name__)
 MECHANISMS: Final = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512")
 _SALT_BYTES: Final = 16
 _MILLIS: Final = 1_000
-
-
-class _Password(Secret):
-    """A password that a client has sent: taken literally, and never as the name of a variable or a file."""
-
-    __slots__ = ()
-
-    def reveal(self) -> str:
-        return self._given
 
 
 class ConfirmedPasswords:
@@ -119,7 +110,7 @@ class PasswordCheck:
             done.exception()  # asyncio would log it if no request waits any more
 
     async def _ask(self, user: str, password: str) -> bool:
-        sasl = Sasl(self._mechanism, user, _Password(password))
+        sasl = Sasl(self._mechanism, user, LiteralSecret(password))
         if not _is_possible(sasl):
             return False
         failure: ClientError | None = None
