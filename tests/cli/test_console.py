@@ -9,7 +9,8 @@ from tests.cli.conftest import invoke
 
 TOKENS = """security.protocol=SASL_PLAINTEXT
 sasl.mechanism=OAUTHBEARER
-sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="ops";
+sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required \\
+  unsecuredLoginStringClaim_sub="ops";
 """
 CERTIFICATE = """security.protocol=SSL
 ssl.keystore.location={path}
