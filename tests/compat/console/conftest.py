@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from playwright.sync_api import Browser
@@ -21,9 +22,9 @@ from ottla.testing.broker import EmbeddedBroker
 
 @pytest.fixture(scope="session")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    tools.require(tools.missing_browser())
     with EmbeddedBroker(tmp_path_factory.mktemp("crowd"), {"num.partitions": "1"}) as broker:
-        asyncio.run(fill(broker.bootstrap))
+        with ThreadPoolExecutor(1) as thread:  # this one may have playwright's event loop already
+            thread.submit(asyncio.run, fill(broker.bootstrap)).result()
         yield broker
 
 
@@ -38,7 +39,8 @@ def url(crowded: EmbeddedBroker) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def browser(url: str) -> Iterator[Browser]:
-    """Started last: playwright has an event loop of its own in this thread from here on."""
+def browser() -> Iterator[Browser]:
+    """From here on playwright has an event loop of its own in this thread."""
+    tools.require(tools.missing_browser())
     with chromium() as browser:
         yield browser

@@ -24,6 +24,7 @@ SECONDS = {
     "tests/compat/security/test_secure_mixed_cluster.py": 60,
     "tests/faults/test_chaos.py": 55,
     "tests/client/share/test_share_consumer.py": 50,
+    "tests/compat/console/test_actions.py": 50,
     "tests/compat/test_cluster_tools.py": 50,
     "tests/client/producer/test_transaction_pipeline.py": 45,
     "tests/compat/transactions/test_exactly_once.py": 45,
