@@ -4,17 +4,23 @@ Rules:
 - An Access has an admin client, and a client of the schema registry if there is one. It is opened by signing in, and
   closed with its session; without signing in there is one for everybody.
 - The password stays in memory for as long as the session lasts, because connections authenticate anew.
+- To close an Access closes what is kept for it first, each within a bounded time. What fails to close is logged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ottla.client.admin import Admin
 from ottla.client.registry import SchemaRegistry
 from ottla.console.options import ConsoleOptions
+from ottla.model import limits
 from ottla.wire.messages.groups.ottla_describe_group_events import OttlaDescribeGroupEventsRequest
+
+log = logging.getLogger(__name__)
 
 K = TypeVar("K")
 
@@ -31,7 +37,7 @@ class Access:
         self.registry = None if registry is None else SchemaRegistry(registry)
         self._is_ottla: bool | None = None
         self._kept: dict[type, object] = {}
-        self._closers: list[Callable[[], None]] = []
+        self._closers: list[Callable[[], Awaitable[None] | None]] = []
 
     async def check(self) -> None:
         """Connect. Raises AuthenticationError if the cluster refuses the user, ClientError if no broker answers."""
@@ -44,7 +50,9 @@ class Access:
             self._is_ottla = OttlaDescribeGroupEventsRequest.key in served
         return self._is_ottla
 
-    def kept(self, kind: type[K], make: Callable[[Access], K], close: Callable[[K], None] | None = None) -> K:
+    def kept(
+        self, kind: type[K], make: Callable[[Access], K], close: Callable[[K], Awaitable[None] | None] | None = None
+    ) -> K:
         """Return the one object of a kind that is kept as long as this access, made when it is first asked for."""
         found = self._kept.get(kind)
         if isinstance(found, kind):
@@ -56,6 +64,19 @@ class Access:
         return made
 
     async def close(self) -> None:
-        for close in self._closers:
-            close()
-        await self.admin.close()
+        try:
+            for close in self._closers:
+                await _closed(close)
+        finally:
+            await self.admin.close()
+
+
+async def _closed(close: Callable[[], Awaitable[None] | None]) -> None:
+    """Close one object, and wait for its end for a bounded time."""
+    try:
+        async with asyncio.timeout(limits.CONSOLE_CLOSE_S):
+            ended = close()
+            if ended is not None:
+                await ended
+    except Exception as error:
+        log.error("a part of a session was not closed", exc_info=error)

@@ -43,10 +43,12 @@ class ConsoleService:
     async def stop(self) -> None:
         if self._looking is not None:
             self._looking.cancel()
-        if self._server is not None:
-            await self._server.stop()
-        if self._sessions is not None:
-            await self._sessions.close()
+        try:
+            if self._server is not None:
+                await self._server.stop()
+        finally:
+            if self._sessions is not None:
+                await self._sessions.close()
 
     async def _end_old_sessions(self, sessions: Sessions) -> None:
         while True:

@@ -4,7 +4,8 @@ Rules:
 - What was shown is what is done: a plan is kept when it is shown, and carried out by its number, for some minutes.
 - One plan at a time. It goes on when the visitor leaves the page, and ends with the session: moves that have begun go
   on by themselves, the others do not begin.
-- It has a client of its own, so that its throttle can be taken off when the session ends.
+- It has a client of its own, so that its throttle can be taken off when the session ends. The end of the session waits
+  for that.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class ReplicaMoves:
     @classmethod
     def of(cls, access: Access) -> ReplicaMoves:
         """The moves that are kept for this user."""
-        return access.kept(cls, cls, cls.stop)
+        return access.kept(cls, cls, cls.stopped)
 
     @property
     def is_running(self) -> bool:
@@ -92,8 +93,8 @@ class ReplicaMoves:
         self._task = asyncio.get_running_loop().create_task(self._run(plan.moves, rate, at_once))
 
     def stop(self) -> None:
-        """Begin no more moves; those under way go on."""
-        if self.is_running and self._task is not None:
+        """Begin no more moves; those under way go on. A plan that ends already is left to take its throttle off."""
+        if self.is_running and self._task is not None and not self.is_cancelled:
             self.is_cancelled = True
             self._task.cancel()
 
