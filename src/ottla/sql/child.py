@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _READ_EVERY_S = 0.3
 _BATCH_ROWS = 10_000
-_HEAD_ROWS = 100
+_FRAME_ROWS = 100
 
 
 class SqlAnswers:
@@ -52,12 +52,15 @@ def main() -> None:
     size = int.from_bytes(sys.stdin.buffer.read(4), "big")
     task: SqlTask = pickle.loads(sys.stdin.buffer.read(size))  # noqa: S301 - from the parent
     threading.Thread(target=_end_with_input, daemon=True).start()
-    _bound()
     try:
+        _bound()
         answer(task, answers)
     except MemoryError:
         answers.put(FrameKind.ERROR, TOO_MUCH_MEMORY)
-    os._exit(0)  # threads of Arrow and of the client may wait for something that nobody needs
+    except Exception as error:  # of a library: it is told as well, or nobody would know why there is no answer
+        answers.put(FrameKind.ERROR, f"the query failed: {type(error).__name__}: {error}"[: task.cell_chars])
+    finally:
+        os._exit(0)  # threads of Arrow and of the client may wait for something that nobody needs
 
 
 TOO_MUCH_MEMORY = "the query needs more memory than it may use"
@@ -110,11 +113,16 @@ def _tell_read(sql: Sql, answers: SqlAnswers) -> None:
 
 def _table(result: DuckDBPyConnection, task: SqlTask, answers: SqlAnswers) -> bool:
     """Answer the first rows as texts; whether there are more."""
-    from ottla.sql.query import fetch_rows
+    from ottla.sql.query import SqlError, fetch_rows
 
-    answers.put(FrameKind.COLUMNS, [[str(name), str(kind)] for name, kind, *_ in result.description])
-    left = task.rows_max
-    while rows := fetch_rows(result, min(left + 1, _HEAD_ROWS)):
+    columns = result.description
+    if len(columns) > limits.SQL_COLUMNS_MAX:
+        raise SqlError(f"a result has at most {limits.SQL_COLUMNS_MAX} columns here, not {len(columns):,}")
+    shown_columns = [[_cell(name, task.cell_chars), _cell(kind, task.cell_chars)] for name, kind, *_ in columns]
+    answers.put(FrameKind.COLUMNS, shown_columns)
+    left = min(task.rows_max, limits.SQL_CELLS_MAX // len(columns))
+    at_once = min(_FRAME_ROWS, limits.SQL_FRAME_CELLS_MAX // len(columns))
+    while rows := fetch_rows(result, min(left + 1, at_once)):
         shown = rows[:left]
         answers.put(FrameKind.ROWS, [[_cell(each, task.cell_chars) for each in row] for row in shown])
         left -= len(shown)

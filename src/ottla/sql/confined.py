@@ -3,7 +3,8 @@
 Rules:
 - Files, the network, extensions, and objects of Python are out of reach, and the settings that say so cannot be
   changed any more.
-- A query is one statement that reads: SELECT, or EXPLAIN of one.
+- A query is one statement that answers rows: SELECT, PIVOT, or EXPLAIN. Some of these also write (EXPLAIN ANALYZE of a
+  CREATE TABLE runs it), but only into the database in memory, which nobody else sees, and which ends with the query.
 - DuckDB's own bound of memory does not hold for all of its functions (a long `repeat` for example), and not all of them
   can be interrupted. So whoever confines a query also runs it in a process of its own (`process.py`).
 """
@@ -32,7 +33,7 @@ _SETTINGS: Final = (
 
 
 class NotReading(ValueError):
-    """The query does more than to read; the message is one sentence."""
+    """The query is not one statement that answers rows; the message is one sentence."""
 
 
 def confine(duck: duckdb.DuckDBPyConnection) -> None:
@@ -42,7 +43,7 @@ def confine(duck: duckdb.DuckDBPyConnection) -> None:
 
 
 def check_reads(duck: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Refuse anything but one statement that reads. Raises NotReading, or DuckDB's error if the text is no SQL."""
+    """Refuse anything but one statement that answers rows. Raises NotReading, or DuckDB's error if the text is no SQL."""
     statements = duck.extract_statements(text)
     if len(statements) != 1:
         raise NotReading(f"a query is one statement, not {len(statements)}")

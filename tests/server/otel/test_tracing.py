@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
 from tests.server.metrics.scraping import ON, scraped
-from tests.server.otel.odd_collector import OddCollector, odd_collector
+from tests.server.otel.odd_collector import OddCollector, odd_collector, partly_accepted
 from tests.server.talk import create, fetch_request, produce
 from tests.support.requests.raw import RawConnection
 from tests.support.waiting import until
 
 from ottla.model import limits
+from ottla.server.loop.runtime import Runtime
+from ottla.server.loop.slices import Slices
+from ottla.server.otel.pushes import Pushes
+from ottla.server.otel.tracer import Tracer
+from ottla.server.settings.otel_place import OtelPlace
 from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.api import OWN_CLIENT
 from ottla.wire.frame import request_frame
@@ -54,6 +64,13 @@ def spans(collector: OddCollector) -> list[Span]:
 
 def attributes(span: Span) -> dict[str, object]:
     return {each.key: getattr(each.value, str(each.value.WhichOneof("value"))) for each in span.attributes}
+
+
+def tracer_to(collector: OddCollector) -> Tracer:
+    """A tracer without a node."""
+    runtime = Runtime(asyncio.get_running_loop(), now_ms=lambda: 0, rng=random.Random(1), clock_s=time.monotonic)
+    pushes = Pushes(runtime, OtelPlace(urlsplit(collector.endpoint), {}, None), "traces")
+    return Tracer(runtime, pushes, bytes, 1.0)
 
 
 def count(broker: EmbeddedBroker, outcome: str) -> float:
@@ -143,6 +160,48 @@ def test_what_waits_for_a_collector_is_bounded(
         collector.pushed.clear()
         until(lambda: count(broker, "pushed") >= 20)
     assert len(spans(collector)) >= 20
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "refused"), [(400, b"", 3), (200, partly_accepted(2, "too old"), 2), (200, b"", 0)]
+)
+def test_what_the_collector_refuses_is_not_counted_as_pushed(
+    collector: OddCollector, status: int, body: bytes, refused: int
+) -> None:
+    collector.status, collector.body = status, body
+
+    async def outcomes() -> Counter[str]:
+        tracer = tracer_to(collector)
+        for name in ("a", "b", "c"):
+            tracer.begin(name, None, tracer.clock_s()).end()
+        await tracer.push()
+        await tracer.push()
+        return tracer.outcomes
+
+    assert asyncio.run(outcomes()) == +Counter({"refused": refused, "pushed": 3 - refused})
+    assert len(collector.pushed) == 1, "nothing of it is pushed again"
+
+
+def test_spans_are_kept_if_they_cannot_be_encoded_in_time(
+    collector: OddCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that stops gives up while the spans are encoded: they are there for the last push."""
+
+    async def cancelled(*_: object) -> bytes:
+        raise asyncio.CancelledError
+
+    async def outcomes() -> Counter[str]:
+        tracer = tracer_to(collector)
+        tracer.begin("a", None, tracer.clock_s()).end()
+        with monkeypatch.context() as patched:
+            patched.setattr(Slices, "finish", cancelled)
+            with pytest.raises(asyncio.CancelledError):
+                await tracer.push()
+        await tracer.close()
+        return tracer.outcomes
+
+    assert +asyncio.run(outcomes()) == {"pushed": 1}
+    assert [span.name for span in spans(collector)] == ["a"]
 
 
 def test_what_a_client_does_not_wait_for_is_no_span_that_waits(collector: OddCollector, tmp_path: Path) -> None:

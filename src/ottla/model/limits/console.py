@@ -126,6 +126,10 @@ SQL_S = 25
 SQL_EXPORT_S = 300
 SQL_ROWS = 100
 SQL_ROWS_MAX = 1_000
+# Columns of a result that is shown, its cells in all, and those of one part of it, which the console handles at a time.
+SQL_COLUMNS_MAX = 500
+SQL_CELLS_MAX = 100_000
+SQL_FRAME_CELLS_MAX = 5_000
 # Characters of a query, which is a part of the page's address.
 SQL_QUERY_CHARS_MAX = 8_000
 # What a chart shows of a result.

@@ -12,8 +12,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from enum import Enum
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ottla.model import limits
 from ottla.server.loop.runtime import Runtime
@@ -25,6 +26,21 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _DOUBLINGS_MAX = 16
 ACCEPTED, IN_PART, FAILED = "accepted", "rejected_in_part", "failed"
+
+
+class PushFate(Enum):
+    """What became of a push. GIVE_UP: the collector never accepts this message. LATER: it may accept the same later."""
+
+    ACCEPTED = "accepted"
+    GIVE_UP = "give up"
+    LATER = "later"
+
+
+class EndedPush(NamedTuple):
+    """The fate of a push, and how many of its points or spans an accepted one left rejected."""
+
+    fate: PushFate
+    rejected: int = 0
 
 
 class Pushes:
@@ -42,13 +58,13 @@ class Pushes:
         """Whether the pause after a failure is over."""
         return self._runtime.steady_ms() >= self._not_before_ms
 
-    async def push(self, body: bytes) -> bool:
-        """Push an encoded message; return False if the same may succeed later."""
+    async def push(self, body: bytes) -> EndedPush:
+        """Push an encoded message."""
         try:
             accepted = await in_thread(self._runtime.loop, partial(post, self._place, self.signal, body))
         except PushFailed as failure:
             self._failed(failure)
-            return not failure.passes
+            return EndedPush(PushFate.LATER if failure.passes else PushFate.GIVE_UP)
         self.sent_bytes += accepted.sent_bytes
         if accepted.rejected.number:
             self.outcomes[IN_PART] += 1
@@ -60,7 +76,7 @@ class Pushes:
         if self._failures:
             log.info("%s are pushed to %s again", self.signal, self._place.shown)
         self._failures = 0
-        return True
+        return EndedPush(PushFate.ACCEPTED, accepted.rejected.number)
 
     def _failed(self, failure: PushFailed) -> None:
         self.outcomes[FAILED] += 1

@@ -1,7 +1,7 @@
 """Tracer: the spans of this node: which requests begin a trace, and how its ended spans come to the collector.
 
-Rules: spans that wait to be pushed are bounded; what is too much is dropped and counted. A span that never ends (its
-work was given up) is never pushed. Times are measured by the clock that never goes back, and told by the time of day.
+Rules: spans that wait to be pushed are bounded; what is too much is dropped and counted. What the collector refuses is
+counted, and not pushed again. A span that never ends (its work was given up) is never pushed. Times are measured by the clock that never goes back, and told by the time of day.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from random import Random
 from ottla.model import limits
 from ottla.server.loop.current_span import Attribute
 from ottla.server.loop.runtime import Runtime
-from ottla.server.otel.pushes import Pushes
+from ottla.server.otel.pushes import EndedPush, PushFate, Pushes
 from ottla.telemetry.export.spans import (
     SPAN_ID_BYTES,
     TRACE_ID_BYTES,
@@ -26,7 +26,7 @@ from ottla.telemetry.export.spans import (
 )
 
 _NS_PER_MS = 1_000_000
-PUSHED, DROPPED = "pushed", "dropped"
+PUSHED, REFUSED, DROPPED = "pushed", "refused", "dropped"
 
 
 class RecordedSpan:
@@ -127,15 +127,22 @@ class Tracer:
             while self._waiting and self._pushes.may_push:
                 count = min(len(self._waiting), limits.OTEL_SPANS_PER_PUSH_MAX)
                 some = [self._waiting.popleft() for _ in range(count)]
-                body = await self._runtime.slices.finish(traces_of(some, self._resource()))
-                is_done = False
+                ended = EndedPush(PushFate.LATER)
                 try:
-                    is_done = await self._pushes.push(body)
+                    body = await self._runtime.slices.finish(traces_of(some, self._resource()))
+                    ended = await self._pushes.push(body)
                 finally:  # also of a node that stops
-                    if is_done:
-                        self.outcomes[PUSHED] += count
-                    else:
-                        self._keep(some)
+                    self._settle(some, ended)
+
+    def _settle(self, spans: list[EndedSpan], ended: EndedPush) -> None:
+        """Count spans whose push has ended, or keep them."""
+        if ended.fate is PushFate.LATER:
+            self._keep(spans)
+            return
+        refused = len(spans) if ended.fate is PushFate.GIVE_UP else min(max(ended.rejected, 0), len(spans))
+        for outcome, count in ((REFUSED, refused), (PUSHED, len(spans) - refused)):
+            if count:
+                self.outcomes[outcome] += count
 
     def _keep(self, spans: list[EndedSpan]) -> None:
         """Put spans back that could not be pushed, the newest first as far as there is room."""

@@ -269,3 +269,31 @@ def test_a_real_kafka(real_kafka: RealKafka) -> None:
     with running_console(ConsoleOptions(real_kafka.bootstrap, port=0)) as service:
         places = streamed(Visitor(service.url), "select count(*), max(value) from topic('of-kafka')")
     assert "<bdi>10</bdi>" in places["sql-body"] and "<bdi>9</bdi>" in places["sql-body"]
+
+
+def nested(levels: int) -> str:
+    """A query with twice as many columns for each level."""
+    query = "select 1 a, 2 b"
+    for _ in range(levels):
+        query = f"select *, * from ({query})"
+    return query
+
+
+def test_a_result_with_too_many_columns_is_refused(console: Visitor) -> None:
+    assert "a result has at most 500 columns here, not 8,192" in refused(console, nested(12))
+
+
+def test_a_wide_result_comes_in_small_parts(console: Visitor) -> None:
+    query = nested(7).replace("1 a, 2 b", "range a, range b from range(1000)")
+    parts = console.stream(address("/run", query, rows="1000"))
+    cells = [part["html"].count("<td") for part in parts if part["into"] == "sql-body"]
+    assert max(cells) <= limits.SQL_FRAME_CELLS_MAX
+    assert 0 < limits.SQL_CELLS_MAX - sum(cells) < 256, "as many whole rows as there is room for"
+    said = [part["html"] for part in parts if part["into"] == "sql-state"][-1]
+    assert "the first 390 rows; there are more" in said
+
+
+def test_a_long_type_is_cut(console: Visitor) -> None:
+    fields = ", ".join(f"'field{each}': {each}" for each in range(100))
+    shown = streamed(console, "select {" + fields + "} as wide")["sql-table"]
+    assert "field1" in shown and "field99" not in shown

@@ -12,5 +12,7 @@ PUSHES = otel.counter(
 )
 PUSHED_BYTES = otel.counter("ottla_otel_pushed_bytes_total", "Their bytes, compressed.", "signal", unit="bytes")
 SPANS = otel.counter(
-    "ottla_otel_spans_total", "Spans by what became of them: pushed, or dropped because too many waited.", "outcome"
+    "ottla_otel_spans_total",
+    "Spans by what became of them: pushed; refused by the collector; or dropped because too many waited.",
+    "outcome",
 )
