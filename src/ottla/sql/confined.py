@@ -43,7 +43,7 @@ def confine(duck: duckdb.DuckDBPyConnection) -> None:
 
 
 def check_reads(duck: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Refuse anything but one statement that answers rows. Raises NotReading, or DuckDB's error if the text is no SQL."""
+    """Refuse all but one statement that answers rows. Raises NotReading, or DuckDB's error if the text is no SQL."""
     statements = duck.extract_statements(text)
     if len(statements) != 1:
         raise NotReading(f"a query is one statement, not {len(statements)}")

@@ -38,7 +38,6 @@ from ottla.server.metrics.share_groups import ShareGroupsCollector
 from ottla.server.metrics.sources import MetricSources
 from ottla.server.metrics.storage import StorageCollector
 from ottla.server.metrics.topics import TopicsCollector
-from ottla.server.otel.pushes import PushFate
 from ottla.server.ports.process_usage import process_usage, thread_busy
 from ottla.server.ports.sockets import Net
 from ottla.server.security.logins import TLS
@@ -166,7 +165,7 @@ class NodeMetrics:
         exposition = await self.collect()
         times = Times(self._begun_ms, self._runtime.now_ms())
         for body in await self._runtime.slices.finish(pushes_of(exposition, otel.resource, times)):
-            if (await otel.metrics.push(body)).fate is PushFate.LATER:
+            if (await otel.metrics.push(body)).is_for_later:
                 return
 
     def _login(self, host: str, principal: Principal | None, reason: str) -> None:

@@ -42,6 +42,10 @@ class EndedPush(NamedTuple):
     fate: PushFate
     rejected: int = 0
 
+    @property
+    def is_for_later(self) -> bool:
+        return self.fate is PushFate.LATER
+
 
 class Pushes:
     def __init__(self, runtime: Runtime, place: OtelPlace, signal: str) -> None:

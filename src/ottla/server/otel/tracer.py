@@ -1,7 +1,8 @@
 """Tracer: the spans of this node: which requests begin a trace, and how its ended spans come to the collector.
 
 Rules: spans that wait to be pushed are bounded; what is too much is dropped and counted. What the collector refuses is
-counted, and not pushed again. A span that never ends (its work was given up) is never pushed. Times are measured by the clock that never goes back, and told by the time of day.
+counted, and not pushed again. A span that never ends (its work was given up) is never pushed. Times are measured by the
+clock that never goes back, and told by the time of day.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ class Tracer:
 
     def _settle(self, spans: list[EndedSpan], ended: EndedPush) -> None:
         """Count spans whose push has ended, or keep them."""
-        if ended.fate is PushFate.LATER:
+        if ended.is_for_later:
             self._keep(spans)
             return
         refused = len(spans) if ended.fate is PushFate.GIVE_UP else min(max(ended.rejected, 0), len(spans))
