@@ -16,7 +16,7 @@ from random import Random
 from ottla.model import limits
 from ottla.server.loop.current_span import Attribute
 from ottla.server.loop.runtime import Runtime
-from ottla.server.otel.pushes import EndedPush, PushFate, Pushes
+from ottla.server.otel.pushes import EndedPush, Pushes, PushFate
 from ottla.telemetry.export.spans import (
     SPAN_ID_BYTES,
     TRACE_ID_BYTES,
