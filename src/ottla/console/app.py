@@ -1,33 +1,32 @@
 """The console as an ASGI application: from a request, through the gate, to its route, and the answer back.
 
 Rules:
-- A handler is bounded in time, a session in requests at once. A client that leaves ends the work for it.
-- An error becomes a page, or a part of one, with a sentence and a hint; never a traceback.
-- Each action is noted in the log: who, from where, what, and how it ended.
+- A handler is bounded in time, a session in requests at once. A client that leaves ends a stream (`streaming.py`).
+  Other handlers go on to their end without it: no action stops half-way because its browser was closed.
+- An error, of a handler or while its answer is rendered, becomes a page, or a part of one, with a sentence and a hint;
+  never a traceback. Each answer has the headers of `security/headers.py`.
+- Each action is noted in the log (`action_log.py`), those that the gate refuses as well.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import ExitStack
 from dataclasses import replace
 from urllib.parse import parse_qs, quote
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ottla.console import pages, static_files
-from ottla.console.answers import Answer, FileAnswer, Fragment, Page, PartStream, Redirect, StreamPart
+from ottla.console.action_log import note_action, note_refusal
+from ottla.console.answers import Answer, FileAnswer, Fragment, Page, PartStream, Redirect
 from ottla.console.call import PageCall
 from ottla.console.failures import failed_notice, failed_page, failure_of
 from ottla.console.html import markup_of, path_to
 from ottla.console.layout import document, encoded
 from ottla.console.options import ConsoleOptions
-from ottla.console.parts.words import visible
 from ottla.console.refusals import RefusedRequest, SignInFirst
 from ottla.console.routing import ROUTES, PageRoute
 from ottla.console.security.gate import (
@@ -36,19 +35,21 @@ from ottla.console.security.gate import (
     check_host,
     check_mode,
     check_origin,
+    check_reader,
     check_token,
 )
 from ottla.console.security.headers import ALWAYS
 from ottla.console.security.sessions import Sessions
+from ottla.console.streaming import StreamedAnswer, lines, timely
 from ottla.model import limits
-
-log = logging.getLogger(__name__)
 
 THEME_COOKIE = "ottla-theme"
 _THEMES = ("light", "dark")
 _HTML = "text/html; charset=utf-8"
 _FORM = "application/x-www-form-urlencoded"
 _FIELDS_MAX = 1_000
+# What an address has beside letters and digits; everything else in it is percent-encoded.
+_IN_ADDRESSES = "/?#&=%~:;,@!$'()*+[]-._"
 
 
 class ConsoleApp:
@@ -74,29 +75,37 @@ class ConsoleApp:
         call = PageCall(path, self._options, self._sessions, theme=theme if theme in _THEMES else "")
         try:
             check_host(request, self._options)
+            check_reader(request)
+            call = replace(call, session=self._sessions.find(request.cookies.get(COOKIE)))
             route, call = await self._routed(request, call)
             self._enter(call)
-            try:
-                answer = await self._answered(request, route, call)
-            finally:
-                self._leave(call)
         except SignInFirst:
-            answer = self._sign_in(request)
+            note_refusal(request, call, 303)
+            return self._written(self._sign_in(request), call, ExitStack())
         except Exception as error:
-            answer = _failed(error, call, is_part="x-fragment" in request.headers)
-        return self._written(answer, call)
+            response = self._failed(request, error, call)
+            note_refusal(request, call, response.status_code)
+            return response
+        with ExitStack() as place:
+            place.callback(self._leave, call)
+            try:
+                async with asyncio.timeout(limits.CONSOLE_PAGE_S):
+                    answer = await route.handler(call)
+                response = self._written(answer, call, place)
+            except Exception as error:
+                response = self._failed(request, error, call)
+            note_action(request, call, response.status_code)
+            return response
 
     async def _routed(self, request: Request, call: PageCall) -> tuple[PageRoute, PageCall]:
         method = "GET" if request.method == "HEAD" else request.method
         found = ROUTES.find(method, call.path)
-        session = self._sessions.find(request.cookies.get(COOKIE))
-        call = replace(call, session=session)
         if found is None:
             raise RefusedRequest(404, "there is no such page")
         route, params = found
         query = {name: values[0] for name, values in _pairs(request.scope.get("query_string", b"")).items()}
         call = replace(call, params=params, query=query)
-        if session is None and not route.is_open:
+        if call.session is None and not route.is_open:
             raise SignInFirst
         if route.method == "POST":
             check_origin(request)
@@ -109,8 +118,8 @@ class ConsoleApp:
                 form={name: values[0] for name, values in lists.items()},
                 lists={name: tuple(values) for name, values in lists.items()},
             )
-            if session is not None:
-                check_token(session, call.form.get(TOKEN_FIELD, ""))
+            if call.session is not None:
+                check_token(call.session, call.form.get(TOKEN_FIELD, ""))
         return route, call
 
     def _enter(self, call: PageCall) -> None:
@@ -129,29 +138,14 @@ class ConsoleApp:
         if call.session is not None:
             call.session.requests -= 1
 
-    async def _answered(self, request: Request, route: PageRoute, call: PageCall) -> Answer:
-        if route.method != "POST":
-            async with asyncio.timeout(limits.CONSOLE_PAGE_S):
-                return await route.handler(call)
-        who = "" if call.session is None else call.session.access.user
-        where = "?" if request.client is None else request.client.host
-        what = visible(call.path)
-        try:
-            async with asyncio.timeout(limits.CONSOLE_PAGE_S):
-                answer = await route.handler(call)
-        except Exception as error:
-            log.info("%s at %s: %s failed: %s", who or "everybody", where, what, type(error).__name__)
-            raise
-        log.info("%s at %s: %s", who or "everybody", where, what)
-        return answer
-
     def _sign_in(self, request: Request) -> Answer:
         if "x-fragment" in request.headers:
             return Fragment("", status=401)
         wanted = _raw_path(request) if request.method == "GET" else "/"
         return Redirect(path_to("sign-in", to=None if wanted == "/" else wanted))
 
-    def _written(self, answer: Answer, call: PageCall) -> Response:
+    def _written(self, answer: Answer, call: PageCall, place: ExitStack) -> Response:
+        """The answer as it is sent. A stream takes the request's place with it, and leaves it at its end."""
         match answer:
             case Page():
                 return Response(document(answer, call), answer.status, {"cache-control": "no-store"}, _HTML)
@@ -166,15 +160,30 @@ class ConsoleApp:
                     headers["content-disposition"] = f'attachment; filename="{_file_name(answer.name)}"'
                 if isinstance(answer.content, bytes):
                     return Response(answer.content, 200, headers, answer.media_type)
-                return StreamingResponse(self._within(answer.content, call), 200, headers, answer.media_type)
+                return StreamedAnswer(timely(answer.content), place.pop_all(), headers, answer.media_type)
             case PartStream():
-                lines = self._within(_lines(answer.parts, call), call)
-                return StreamingResponse(lines, 200, {"cache-control": "no-store"}, "application/x-ndjson")
+                headers = {"cache-control": "no-store"}
+                return StreamedAnswer(lines(answer.parts, call), place.pop_all(), headers, "application/x-ndjson")
+
+    def _failed(self, request: Request, error: Exception, call: PageCall) -> Response:
+        status, sentence, hint = failure_of(error, call)
+        answer: Answer = failed_page(status, sentence, hint)
+        if "x-fragment" in request.headers:
+            answer = Fragment(failed_notice(sentence, hint), status)
+        try:
+            return self._written(answer, call, ExitStack())
+        except Exception as second:
+            _, sentence, hint = failure_of(second, call)
+            return Response(f"{sentence}; {hint}\n", 500, {"cache-control": "no-store"}, "text/plain; charset=utf-8")
 
     def _way(self, answer: Redirect, call: PageCall) -> Response:
         if answer.done and call.session is not None:
             call.session.messages.append(answer.done)
-        response = Response(status_code=303, headers={"location": answer.to, "cache-control": "no-store"})
+        to = quote(answer.to, _IN_ADDRESSES, errors="replace")
+        response = Response(
+            status_code=303,
+            headers={"location": to, "cache-control": "no-store"},
+        )
         for name, value in answer.cookies.items():
             secure = self._options.certificate is not None
             if value:
@@ -182,39 +191,6 @@ class ConsoleApp:
             else:
                 response.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="strict")
         return response
-
-    async def _within(self, parts: AsyncGenerator[bytes, None], call: PageCall) -> AsyncGenerator[bytes, None]:
-        """The parts of an answer that is sent while it is made; it counts as a request of its session until its end."""
-        self._enter(call)
-        try:
-            async with asyncio.timeout(limits.CONSOLE_STREAM_S), aclosing(parts):
-                async for each in parts:
-                    yield each
-        finally:
-            self._leave(call)
-
-
-def _failed(error: Exception, call: PageCall, *, is_part: bool) -> Answer:
-    status, sentence, hint = failure_of(error, call)
-    if is_part:
-        return Fragment(failed_notice(sentence, hint), status)
-    return failed_page(status, sentence, hint)
-
-
-async def _lines(parts: AsyncGenerator[StreamPart, None], call: PageCall) -> AsyncGenerator[bytes, None]:
-    """Each part as a line of JSON. An error is a last part, for the element `failed`."""
-    try:
-        async with aclosing(parts):
-            async for each in parts:
-                yield _line(each)
-    except Exception as error:
-        _, sentence, hint = failure_of(error, call)
-        yield _line(StreamPart("failed", failed_notice(sentence, hint)))
-
-
-def _line(part: StreamPart) -> bytes:
-    content = {"into": part.into, "html": part.content, "append": part.append}
-    return json.dumps(content).encode() + b"\n"
 
 
 def _raw_path(request: Request) -> str:

@@ -4,6 +4,7 @@ Rules:
 - The Host header must name the console. So a page of another site, whose name was pointed to this machine (DNS
   rebinding), reads nothing.
 - An action must come from a page of the console: its Origin, its Sec-Fetch-Site and the token of its form say so.
+- What a page of another site loads is refused; a link to the console is not.
 - In read-only mode actions that change the cluster are refused.
 - The requests of one session, and of all, are bounded.
 """
@@ -44,13 +45,22 @@ def check_host(request: Request, options: ConsoleOptions) -> None:
         )
 
 
+def check_reader(request: Request) -> None:
+    """Refuse a page of another site that loads something of the console. A user may follow a link to it."""
+    if request.method == "POST":
+        return  # `check_origin` is stricter
+    site = request.headers.get("sec-fetch-site")
+    if site is not None and site not in _SAME_SITE and request.headers.get("sec-fetch-mode") != "navigate":
+        raise RefusedRequest(403, "another site loads this page", "open the console itself")
+
+
 def check_origin(request: Request) -> None:
     """Refuse an action that another site sends."""
     site = request.headers.get("sec-fetch-site")
     if site is not None and site not in _SAME_SITE:
         raise RefusedRequest(403, "another site sent this form")
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if origin is not None and _netloc(origin) != request.headers.get("host"):
         raise RefusedRequest(403, "another site sent this form")
 
 
@@ -64,3 +74,10 @@ def check_mode(route: PageRoute, options: ConsoleOptions) -> None:
     """Refuse to change anything in read-only mode."""
     if options.read_only and route.method == "POST" and not route.in_read_only:
         raise RefusedRequest(403, "the console is read-only", "start it without --read-only to change the cluster")
+
+
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None

@@ -8,7 +8,7 @@ from ottla.client.admin.group_descriptions import GroupDescription, GroupMember
 from ottla.client.metadata import TopicInfo
 from ottla.console.answers import Page
 from ottla.console.call import PageCall
-from ottla.console.html import Content, Markup, path_to, tag
+from ottla.console.html import Content, Markup, markup_of, path_to, tag
 from ottla.console.named import name_in
 from ottla.console.pages.groups.words import SHARE, STREAMS, of_group
 from ottla.console.parts.charts import Bar, bars
@@ -91,7 +91,7 @@ def _matrix(described: GroupDescription, name: str, count: int) -> Markup:
     moving = any(each.target is not None and set(each.target) != set(each.partitions) for each in described.members)
     legend = tag("p", "● has it, → is to get it, x is to give it up", class_="note") if moving else None
     table = tag("table", tag("thead", head), tag("tbody", rows), class_="matrix")
-    return Markup(tag("div", table, class_="scroll", tabindex="0") + (legend or ""))
+    return markup_of([tag("div", table, class_="scroll", tabindex="0"), legend])
 
 
 def _row(number: int, member: GroupMember, name: str, count: int) -> Markup:

@@ -11,7 +11,7 @@ from ottla.client.explain.lag import LagCause, LagVerdict, explain_lag
 from ottla.client.explain.words import rate, some
 from ottla.console.answers import Page, PartStream, StreamPart
 from ottla.console.call import PageCall
-from ottla.console.html import Content, Markup, path_to, tag
+from ottla.console.html import Content, Markup, markup_of, path_to, tag
 from ottla.console.named import name_in, named_path
 from ottla.console.pages.groups.words import at_text, count_text, of_group, state_badge, waited_text
 from ottla.console.parts.forms import field, hidden, query_form
@@ -90,7 +90,7 @@ def _shown(group: GroupState) -> Markup:
     cut = rows[: limits.CONSOLE_ROWS]
     more = tag("p", f"and {len(rows) - len(cut):,} more partitions", class_="note") if len(rows) > len(cut) else None
     table = card("The partitions that are furthest behind", plain_table(_COLUMNS, cut, empty="no partitions"), more)
-    return Markup(head + Markup().join(verdicts) + table)
+    return markup_of([head, verdicts, table])
 
 
 def _verdict(group: GroupState, verdict: LagVerdict) -> Markup:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ottla.client.admin.group_descriptions import GroupDescription, GroupMember
 from ottla.console.answers import Fragment, Page
 from ottla.console.call import PageCall
-from ottla.console.html import Content, Markup
+from ottla.console.html import Content, Markup, markup_of
 from ottla.console.named import name_in, named_path
 from ottla.console.pages.groups.history import LagHistories, LagPoint, LagSeries
 from ottla.console.pages.groups.words import (
@@ -121,7 +121,7 @@ def _charts(described: GroupDescription, series: LagSeries) -> Markup:
         now_s=now_s,
     )
     drawn = [card("Lag", behind), None if is_share else card("Freshness", waiting), card("Speed", speed)]
-    return Markup(figures(*first) + (problem or "") + cards(*drawn))
+    return markup_of([figures(*first), problem, cards(*drawn)])
 
 
 def _of(point: LagPoint, topic: str) -> float | None:
