@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
@@ -18,6 +19,7 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.client.consumer.ranges import ConsumedRecord, Span
 from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.client.registry_calls import level_of
+from ottla.console.html import path_to
 from ottla.console.options import ConsoleOptions
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
@@ -310,6 +312,32 @@ def test_a_contract_is_set(tab: Tab, cluster: Blocking) -> None:
     sent(tab, "The contract of kept was changed")
     assert setting(cluster, Resource.topic("kept"), "ottla.schema.validation") == ("id", False)
     assert setting(cluster, Resource.topic("kept"), "ottla.schema.validation.action") == ("dlq", False)
+
+
+def test_sql_is_asked_drawn_and_kept_as_a_file(tab: Tab, cluster: Blocking, tmp_path: Path) -> None:
+    checked(tab, "/sql")
+    tab.page.fill('[name="query"]', "select key, count(*) n from topic('orders') group by key order by key")
+    with tab.page.expect_navigation(wait_until="load"):
+        tab.page.get_by_role("button", name="Run").click()
+    tab.page.get_by_text("Draw the result").wait_for()
+    assert tab.page.locator("#sql-body tr").count() == 5
+    with tab.page.expect_download() as loading:
+        tab.page.get_by_role("link", name="CSV").click()
+    loading.value.save_as(tmp_path / "rows.csv")
+    assert (tmp_path / "rows.csv").read_text().splitlines()[:2] == ['"key","n"', '"k0",40']
+    tab.page.get_by_text("Draw the result").click()
+    tab.page.select_option('[name="chart"]', "bar")
+    with tab.page.expect_navigation(wait_until="load"):
+        tab.page.get_by_role("button", name="Draw").click()
+    tab.page.locator("#sql-chart svg").first.wait_for()
+    assert tab.page.locator("#sql-chart rect").count() >= 5
+    fine("chart", tab.look(), tab)
+    tab.keep("sql")
+    secret = tmp_path / "secret.csv"
+    secret.write_text("word\nTOPSECRET\n")
+    checked(tab, path_to("sql", query=f"select * from read_csv('{secret}')"))
+    tab.page.locator("#failed .notice.bad").wait_for()
+    assert "TOPSECRET" not in tab.words()
 
 
 def test_a_broker_setting_is_changed_while_it_runs(tab: Tab, cluster: Blocking) -> None:
