@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from typing import Any
 
 import pytest
 from tests.server.nodes import until
 
 from ottla.model import limits
 from ottla.server.loop.runtime import Runtime
-from ottla.server.metrics.http_endpoint import HttpAnswer, HttpEndpoint, HttpRequest
+from ottla.server.metrics.address_turns import AddressTurns
+from ottla.server.metrics.http_endpoint import EndpointPage, HttpAnswer, HttpEndpoint, HttpRequest, refusal
+from ottla.server.metrics.places import Places, PlaceStage
 from ottla.server.ports.sockets import OsNet
 from ottla.server.process import loop_factory
 
@@ -30,6 +34,14 @@ async def large(_: HttpRequest) -> HttpAnswer:
     return HttpAnswer(HTTPStatus.OK, LARGE)
 
 
+async def refuse(_: HttpRequest) -> HttpAnswer:
+    return refusal(HTTPStatus.UNAUTHORIZED)._replace(delay_s=60.0)
+
+
+def _clients(endpoint: HttpEndpoint) -> list[Any]:
+    return endpoint.places.all()
+
+
 async def broken(_: HttpRequest) -> HttpAnswer:
     raise ZeroDivisionError
 
@@ -41,9 +53,12 @@ async def stuck(_: HttpRequest) -> HttpAnswer:
 
 @asynccontextmanager
 async def serving() -> AsyncIterator[HttpEndpoint]:
-    resources = {"/hello": hello, "/large": large, "/broken": broken, "/stuck": stuck}
+    found = {"/hello": hello, "/large": large, "/broken": broken, "/stuck": stuck}
+    pages = {path: EndpointPage(resource) for path, resource in found.items()}
+    pages["/healthz"] = EndpointPage(hello, is_health=True)
+    pages["/refused"] = EndpointPage(hello, refuse)
     runtime = Runtime(asyncio.get_running_loop(), now_ms=lambda: 0, rng=random.Random(1), clock_s=time.monotonic)
-    endpoint = HttpEndpoint(OsNet().listen("127.0.0.1", 0), runtime, resources)
+    endpoint = HttpEndpoint(OsNet().listen("127.0.0.1", 0), runtime, pages)
     try:
         yield endpoint
     finally:
@@ -117,32 +132,115 @@ def test_who_does_not_read_holds_up_nobody_and_takes_little_memory() -> None:
             sock = socket.create_connection(endpoint.address)
             sock.sendall(b"GET /large HTTP/1.1\r\n\r\n")
             sockets.append(sock)
-        await until(lambda: len(endpoint.clients) == 5)
+        await until(lambda: len(endpoint.places) == 5)
         assert (await said(endpoint, b"GET /hello HTTP/1.1\r\n\r\n")).endswith(b"hello there")
-        waiting = [each._transport.get_write_buffer_size() for each in endpoint.clients if each._transport is not None]
+        waiting = [each._transport.get_write_buffer_size() for each in _clients(endpoint)]
         assert max(waiting) <= 2 * len(LARGE[0]), "a chunk or two, not the whole answer"
         assert (await said(endpoint, b"GET /large HTTP/1.1\r\n\r\n")).endswith(LARGE[-1])
         for sock in sockets:
             sock.close()
-        await until(lambda: not endpoint.clients)
+        await until(lambda: not len(endpoint.places))
 
     run(test)
 
 
-def test_too_many_clients_are_closed_and_the_next_one_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("begin", [b"", b"GET /hel", b"GET /refused HTTP/1.1\r\n\r\n"])
+def test_the_silent_and_the_refused_make_room(monkeypatch: pytest.MonkeyPatch, begin: bytes) -> None:
+    """Those that wait for their refusal too; the oldest first."""
     monkeypatch.setattr(limits, "METRICS_CONNECTIONS_MAX", 3)
 
     async def test(endpoint: HttpEndpoint) -> None:
-        silent = [socket.create_connection(endpoint.address) for _ in range(3)]
-        await until(lambda: len(endpoint.clients) == 3)
-        assert await said(endpoint, b"GET /hello HTTP/1.1\r\n\r\n") == b""
-        silent.pop().close()
-        await until(lambda: len(endpoint.clients) == 2)
-        assert (await said(endpoint, b"GET /hello HTTP/1.1\r\n\r\n")).endswith(b"hello there")
-        for each in silent:
+        others = [socket.create_connection(endpoint.address) for _ in range(9)]
+        for each in others:
+            with contextlib.suppress(ConnectionError):
+                each.sendall(begin)
+        for path in ("hello", "healthz"):
+            answer = await said(endpoint, f"GET /{path} HTTP/1.1\r\n\r\n".encode())
+            assert answer.endswith(b"hello there")
+        assert len(endpoint.places) <= 3
+        for each in others:
             each.close()
 
     run(test)
+
+
+def test_health_is_told_whatever_the_others_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "METRICS_CONNECTIONS_MAX", 5)
+    monkeypatch.setattr(limits, "METRICS_SERVED_MAX", 2)
+
+    async def test(endpoint: HttpEndpoint) -> None:
+        served = [asyncio.ensure_future(said(endpoint, b"GET /stuck HTTP/1.1\r\n\r\n")) for _ in range(2)]
+        await until(lambda: endpoint.places.served == 2)
+        refused = [socket.create_connection(endpoint.address) for _ in range(9)]
+        for each in refused:
+            with contextlib.suppress(ConnectionError):
+                each.sendall(b"GET /refused HTTP/1.1\r\n\r\n")
+        assert (await said(endpoint, b"GET /healthz HTTP/1.1\r\n\r\n")).endswith(b"hello there")
+        assert (await said(endpoint, b"GET /hello HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 503 ")
+        assert not any(each.done() for each in served), "what is served is not given up"
+        for each in refused:
+            each.close()
+        for task in served:
+            task.cancel()
+
+    run(test)
+
+
+class _Held:
+    """A connection at a stage; whether it was given up is known."""
+
+    def __init__(self, host: str, stage: PlaceStage) -> None:
+        self.host = host
+        self.stage = stage
+        self.is_over = False
+
+    def abort(self) -> None:
+        self.is_over = True
+
+
+def test_the_address_with_the_most_connections_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "METRICS_CONNECTIONS_MAX", 6)
+    monkeypatch.setattr(limits, "METRICS_CONNECTIONS_PER_ADDRESS_MAX", 4)
+    places = Places()
+    many = [
+        _Held("192.0.2.1", each)
+        for each in (PlaceStage.SERVED, PlaceStage.ASKING, PlaceStage.ASKING, PlaceStage.REFUSED)
+    ]
+    few = [_Held("192.0.2.2", PlaceStage.REFUSED), _Held("192.0.2.2", PlaceStage.SILENT)]
+    for each in (*many, *few):
+        assert places.make_room(each.host)
+        places.take(each)
+    assert places.make_room("192.0.2.3")
+    assert [each.is_over for each in (*many, *few)] == [False, False, False, True, False, False]
+    late = _Held("192.0.2.1", PlaceStage.SERVED)
+    places.take(late)
+    assert places.make_room("192.0.2.1"), "at the bound of an address, its own gives way"
+    assert [each.is_over for each in (*many, *few)] == [False, True, False, True, False, False]
+    for each in (*many, *few, late):
+        places.leave(each)
+    assert not len(places)
+
+
+def test_addresses_take_turns() -> None:
+    async def test() -> list[str]:
+        turns, order = AddressTurns(), list[str]()
+
+        async def check(host: str) -> None:
+            async with turns.turn(host):
+                order.append(host)
+                await asyncio.sleep(0)
+
+        flood = [asyncio.create_task(check("192.0.2.1")) for _ in range(9)]
+        await asyncio.sleep(0)
+        other = asyncio.create_task(check("192.0.2.2"))
+        flood[3].cancel()
+        await asyncio.gather(*flood, other, return_exceptions=True)
+        await check("192.0.2.3")
+        return order
+
+    order = asyncio.run(test())
+    assert order.index("192.0.2.2") <= 3
+    assert (len(order), order[-1]) == (10, "192.0.2.3")
 
 
 @pytest.mark.parametrize("request_", [b"", b"GET /hel", b"GET /stuck HTTP/1.1\r\n\r\n"])
@@ -151,7 +249,7 @@ def test_who_takes_too_long_is_disconnected(monkeypatch: pytest.MonkeyPatch, req
 
     async def test(endpoint: HttpEndpoint) -> None:
         assert await said(endpoint, request_) == b""
-        await until(lambda: not endpoint.clients)
+        await until(lambda: not len(endpoint.places))
 
     run(test)
 
@@ -161,7 +259,7 @@ def test_a_stop_ends_what_is_under_way() -> None:
         async with asyncio.timeout(120):
             async with serving() as endpoint:
                 answer = asyncio.ensure_future(said(endpoint, b"GET /stuck HTTP/1.1\r\n\r\n"))
-                await until(lambda: any(each.task for each in endpoint.clients))
+                await until(lambda: any(each.task for each in _clients(endpoint)))
             assert await answer == b""
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:

@@ -224,6 +224,31 @@ def test_silent_and_plain_clients_make_room(
             sock.close()
 
 
+@pytest.mark.parametrize("authorization", ["", "Basic cHJvbWV0aGV1czp3cm9uZw=="], ids=["nothing", "a wrong password"])
+def test_many_that_are_refused_keep_out_neither_scrapers_nor_health_checks(
+    tmp_path: Path, certificates: Certificates, authorization: str
+) -> None:
+    """While their refusals are delayed."""
+    jaas = plain_jaas("admin", {"admin": "admin-secret"})
+    more = {"listener_name_metrics_plain_sasl_jaas_config": jaas, "connection_failed_authentication_delay_ms": "5000"}
+    context = trusting(certificates)
+    field = f"Authorization: {authorization}\r\n" if authorization else ""
+    with running(tmp_path, certificates, **more) as broker:
+        assert broker.node is not None
+        address = broker.node.metrics_address
+        assert address is not None
+        refused = []
+        for _ in range(64):
+            sock = context.wrap_socket(socket.create_connection(address), server_hostname="localhost")
+            sock.sendall(f"GET /metrics HTTP/1.1\r\n{field}\r\n".encode())
+            refused.append(sock)
+        for path in ("/healthz", "/readyz"):
+            assert get(broker, context, path).status == 200
+        assert get(broker, context, user="admin", password="admin-secret").status == 200
+        for sock in refused:
+            sock.close()
+
+
 def test_a_large_answer_to_a_slow_reader(tmp_path: Path, certificates: Certificates) -> None:
     """What the socket does not take waits, and is sent in order."""
     context = certificates.context

@@ -34,9 +34,12 @@ LAG_PARTITIONS_MAX = 100_000
 # Partitions in one question to another leader, and offsets of one partition whose times are asked for.
 LAG_PARTITIONS_PER_QUESTION = 1_000
 UNREAD_OFFSETS_MAX = 100
-# Connections to the metrics endpoint; more are closed at once. A request of more bytes is refused, and whoever has not
-# sent it, or not read the answer, after this time is disconnected.
-METRICS_CONNECTIONS_MAX = 32
+# Connections to the metrics endpoint, in all and of one address; beyond that one makes room for a new one. Requests
+# that are served at a time, health checks apart; more are answered with 503. A request of more bytes is refused, and
+# whoever has not sent it, or not read the answer, after this time is disconnected.
+METRICS_CONNECTIONS_MAX = 128
+METRICS_CONNECTIONS_PER_ADDRESS_MAX = 96
+METRICS_SERVED_MAX = 32
 METRICS_REQUEST_BYTES_MAX = 8 * 1_024
 METRICS_REQUEST_S = 10
 # What a command reads of a node's answer: METRICS_SAMPLES_MAX lines of usual length, and room for long names.

@@ -6,13 +6,12 @@ each request (HTTP basic authentication): those of SCRAM users of the cluster, o
 `sasl.oauthbearer.jwks.endpoint.url` names its keys: tokens are checked as those of a listener with OAUTHBEARER. With an
 authorizer it needs DESCRIBE on the cluster.
 
-Passwords are checked by workers, one at a time, because that takes milliseconds. A failure is answered after
-`connection.failed.authentication.delay.ms`, and counted with those of the listeners.
+Passwords are checked by workers, one at a time, because that takes milliseconds; addresses take turns. A failure is
+answered after `connection.failed.authentication.delay.ms`, and counted with those of the listeners.
 """
 
 from __future__ import annotations
 
-import asyncio
 import binascii
 import hmac
 from base64 import b64decode
@@ -33,7 +32,8 @@ from ottla.security.sasl.scram.credentials import (
     made_up_credential,
 )
 from ottla.server.loop.runtime import Runtime
-from ottla.server.metrics.http_endpoint import HttpAnswer, HttpRequest, Resource, refusal
+from ottla.server.metrics.address_turns import AddressTurns
+from ottla.server.metrics.http_endpoint import HttpAnswer, HttpRequest, refusal
 from ottla.server.security.credentials import Credentials
 from ottla.server.security.node_security import NodeSecurity
 from ottla.server.settings.configs import Configs
@@ -52,23 +52,15 @@ class MetricsGate:
         self._security = security
         self._credentials = credentials
         self._tokens = security.bearer_tokens(METRICS)
-        self._checking = asyncio.Lock()
+        self._checking = AddressTurns()
 
-    def guarded(self, resource: Resource) -> Resource:
-        """Return the resource for those who may read it."""
-
-        async def answer(request: HttpRequest) -> HttpAnswer:
-            refused = await self._refusal(request)
-            return await resource(request) if refused is None else refused
-
-        return answer
-
-    async def _refusal(self, request: HttpRequest) -> HttpAnswer | None:
+    async def refused(self, request: HttpRequest) -> HttpAnswer | None:
+        """Return the refusal of a request; None if its client may read metrics."""
         principal = await self._by_header(request) if request.principal is ANONYMOUS else request.principal
         if principal is None:
-            await asyncio.sleep(self._configs.broker[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS] / 1000)
             return refusal(HTTPStatus.UNAUTHORIZED)._replace(
-                headers=_CHALLENGE if self._tokens is None else _CHALLENGE + _OF_TOKENS
+                headers=_CHALLENGE if self._tokens is None else _CHALLENGE + _OF_TOKENS,
+                delay_s=self._configs.broker[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS] / 1000,
             )
         authorizer = self._security.authorization.authorizer
         if authorizer is None or authorizer.allows(
@@ -100,7 +92,7 @@ class MetricsGate:
             logins.failed(METRICS, "", host, "", "it sent no user and password")
             return None
         user, password = given
-        async with self._checking:
+        async with self._checking.turn(host):
             mechanism, known = self._known(user)
             is_right = await self._runtime.in_worker(partial(_is_right, password, mechanism, known))
         proven = mechanism.sasl_name

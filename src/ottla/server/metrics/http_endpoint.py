@@ -5,8 +5,8 @@ number of connections, the size of a request, and the time from connecting to th
 answer is written only as fast as its client reads. A web framework would need more memory and time to import than the
 broker itself.
 
-With `tls`, a connection begins when its handshake has succeeded (`net/handshakes.py`). If there are too many, one that
-has not sent its request makes room for a new one, the oldest first.
+With `tls`, a connection begins when its handshake has succeeded (`net/handshakes.py`). If there are too many, one of
+them makes room for a new one (`Places`); health checks are answered whatever the others ask for.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ottla.model import limits
 from ottla.security.name_rules import NoMatchingRule
 from ottla.security.principal import ANONYMOUS, Principal
 from ottla.server.loop.runtime import Runtime
+from ottla.server.metrics.places import PlaceHolder, Places, PlaceStage
 from ottla.server.metrics.tls_transport import TlsTransport
 from ottla.server.net.handshakes import Handshakes
 from ottla.server.net.tls_socket import TlsSocket
@@ -43,6 +44,7 @@ class HttpAnswer(NamedTuple):
     chunks: Sequence[bytes]
     content_type: str = TEXT
     headers: str = ""  # further ones, each with its end of line
+    delay_s: float = 0.0  # of a refusal; until then its connection makes room for others
 
 
 class HttpRequest(NamedTuple):
@@ -54,6 +56,16 @@ class HttpRequest(NamedTuple):
 
 
 Resource: TypeAlias = Callable[[HttpRequest], Awaitable[HttpAnswer]]
+# Returns the answer to a request that is refused; None if it may be served.
+Guard: TypeAlias = Callable[[HttpRequest], Awaitable[HttpAnswer | None]]
+
+
+class EndpointPage(NamedTuple):
+    """What is told under one path. `is_health`: at once, to anybody, and in few bytes."""
+
+    resource: Resource
+    guard: Guard | None = None
+    is_health: bool = False
 
 
 def refusal(status: HTTPStatus) -> HttpAnswer:
@@ -65,7 +77,7 @@ class HttpEndpoint:
         self,
         sock: ListeningSocket,
         runtime: Runtime,
-        resources: Mapping[str, Resource],
+        pages: Mapping[str, EndpointPage],
         tls: ListenerTls | None = None,
         on_login: Callable[[str, Principal | None, str], None] = lambda host, principal, reason: None,
     ) -> None:
@@ -73,14 +85,15 @@ class HttpEndpoint:
         was refused.
         """
         self.address: tuple[str, int] = sock.getsockname()[:2]
-        self.resources = resources
-        self.clients: dict[_Client, None] = {}  # the oldest first
+        self.places = Places()
+        self._pages = pages
         self._sock = sock
         self._loop = loop = runtime.loop
         self._tls = tls
         self._on_login = on_login
         self._handshakes = Handshakes(runtime, lambda host, reason: on_login(host, None, reason))
         self._accepted: set[asyncio.Task[object]] = set()
+        self.answering: set[asyncio.Task[None]] = set()
         loop.add_reader(sock.fileno(), self._accept)
 
     def _accept(self) -> None:
@@ -97,22 +110,15 @@ class HttpEndpoint:
             tls = self._tls
             if tls is not None:
                 self._shake_hands(sock, address[0], tls)
-            elif self._has_room():
-                made = partial(_Client, self, address[0])
-                task = self._loop.create_task(self._loop.connect_accepted_socket(made, sock))
-                self._accepted.add(task)
-                task.add_done_callback(self._connected)
+            elif self.places.make_room(address[0]):
+                self._begin(sock, _Client(self, address[0]))
             else:
                 sock.close()
 
-    def _has_room(self) -> bool:
-        """Whether there may be another connection, perhaps in place of one that has not sent its request."""
-        if len(self.clients) + len(self._accepted) < limits.METRICS_CONNECTIONS_MAX:
-            return True
-        idle = next((each for each in self.clients if each.task is None), None) if self._tls is not None else None
-        if idle is not None:
-            idle.abort()
-        return idle is not None
+    def _begin(self, sock: socket, client: _Client) -> None:
+        task: asyncio.Task[object] = self._loop.create_task(self._loop.connect_accepted_socket(lambda: client, sock))
+        self._accepted.add(task)
+        task.add_done_callback(partial(self._connected, client))
 
     def _shake_hands(self, sock: socket, host: str, tls: ListenerTls) -> None:
         reason = self._handshakes.refuses(host)
@@ -130,37 +136,52 @@ class HttpEndpoint:
             self._on_login(host, None, f"the certificate names no principal: {error}")
             sock.close()
             return
-        if not self._has_room():
+        if not self.places.make_room(host):
             sock.close()
             return
         if principal is not ANONYMOUS:
             self._on_login(host, principal, "")
         TlsTransport(self._loop, sock, _Client(self, host, principal))
 
-    def _connected(self, task: asyncio.Task[object]) -> None:
+    def _connected(self, client: _Client, task: asyncio.Task[object]) -> None:
         self._accepted.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            client.abort()
+        elif (error := task.exception()) is not None:
+            client.abort()
             log.info("a client of the metrics endpoint left: %s", error)
 
-    async def answer(self, request: HttpRequest) -> HttpAnswer:
+    async def answer(self, request: HttpRequest, client: PlaceHolder) -> HttpAnswer:
         if request.method not in _METHODS:
             return refusal(HTTPStatus.METHOD_NOT_ALLOWED)._replace(headers=f"Allow: {', '.join(_METHODS)}\r\n")
-        resource = self.resources.get(request.target.partition("?")[0])
-        if resource is None:
+        page = self._pages.get(request.target.partition("?")[0])
+        if page is None:
             return refusal(HTTPStatus.NOT_FOUND)
         try:
-            return await resource(request)
+            return await self._answer(page, request, client)
         except Exception:
             log.exception("%s could not be answered", request.target)
             return refusal(HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    async def _answer(self, page: EndpointPage, request: HttpRequest, client: PlaceHolder) -> HttpAnswer:
+        if page.is_health:
+            client.stage = PlaceStage.HEALTH
+            return await page.resource(request)
+        refused = None if page.guard is None else await page.guard(request)
+        if refused is not None:
+            return refused
+        if self.places.served >= limits.METRICS_SERVED_MAX:
+            return refusal(HTTPStatus.SERVICE_UNAVAILABLE)._replace(headers="Retry-After: 1\r\n")
+        client.stage = PlaceStage.SERVED
+        return await page.resource(request)
 
     async def close(self) -> None:
         self._loop.remove_reader(self._sock.fileno())
         self._sock.close()
         self._handshakes.close()
-        for client in tuple(self.clients):
+        tasks = [*self._accepted, *self.answering]
+        for client in self.places.all():
             client.abort()
-        tasks = [*self._accepted, *(each.task for each in self.clients if each.task is not None)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -170,9 +191,11 @@ class _Client(asyncio.Protocol):
     """One connection: a request, then its answer, within `METRICS_REQUEST_S`."""
 
     def __init__(self, endpoint: HttpEndpoint, host: str, principal: Principal = ANONYMOUS) -> None:
+        self.host = host
+        self.stage = PlaceStage.SILENT
         self.task: asyncio.Task[None] | None = None
+        self._is_over = False
         self._endpoint = endpoint
-        self._host = host
         self._principal = principal
         self._loop = asyncio.get_running_loop()
         self._head = b""
@@ -180,10 +203,12 @@ class _Client(asyncio.Protocol):
         self._may_write = asyncio.Event()
         self._may_write.set()
         self._timer = self._loop.call_later(limits.METRICS_REQUEST_S, self.abort)
+        endpoint.places.take(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's are no subclass
-        self._endpoint.clients[self] = None
+        if self._is_over:
+            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self.task is not None:
@@ -191,7 +216,10 @@ class _Client(asyncio.Protocol):
         self._head += data
         is_whole = _END_OF_HEAD in self._head
         if is_whole or len(self._head) > limits.METRICS_REQUEST_BYTES_MAX:
+            self.stage = PlaceStage.ASKING
             self.task = self._loop.create_task(self._answer())
+            self._endpoint.answering.add(self.task)
+            self.task.add_done_callback(self._endpoint.answering.discard)
 
     def eof_received(self) -> bool:
         return self.task is not None  # a client may close its end and read the answer
@@ -204,11 +232,14 @@ class _Client(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
-        self._endpoint.clients.pop(self, None)
+        self._endpoint.places.leave(self)
         if self.task is not None:
             self.task.cancel()
 
     def abort(self) -> None:
+        self._is_over = True
+        self._timer.cancel()
+        self._endpoint.places.leave(self)
         if self._transport is not None:
             self._transport.abort()
 
@@ -221,10 +252,13 @@ class _Client(asyncio.Protocol):
             words = line.split(" ")
             if len(words) == 3 and words[2].startswith("HTTP/1."):
                 method, target, _ = words
-                request = HttpRequest(method, target, _authorization(fields), self._host, self._principal)
-                answer = await self._endpoint.answer(request)
+                request = HttpRequest(method, target, _authorization(fields), self.host, self._principal)
+                answer = await self._endpoint.answer(request, self)
             else:
                 method, answer = "", refusal(HTTPStatus.BAD_REQUEST)
+        if answer.delay_s:
+            self.stage = PlaceStage.REFUSED
+            await asyncio.sleep(answer.delay_s)
         self._transport.write(_head_of(answer))
         for chunk in () if method == "HEAD" else answer.chunks:
             await self._may_write.wait()

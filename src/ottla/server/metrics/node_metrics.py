@@ -24,7 +24,7 @@ from ottla.server.metrics.collector import Collector
 from ottla.server.metrics.connections import ConnectionsCollector
 from ottla.server.metrics.coordinators import CoordinatorsCollector
 from ottla.server.metrics.health import Health
-from ottla.server.metrics.http_endpoint import HttpAnswer, HttpEndpoint, HttpRequest, Resource
+from ottla.server.metrics.http_endpoint import EndpointPage, HttpAnswer, HttpEndpoint, HttpRequest
 from ottla.server.metrics.lag.figures import group_names
 from ottla.server.metrics.lag.lags import GroupLags
 from ottla.server.metrics.lag.unread import UnreadRecords
@@ -105,19 +105,23 @@ class NodeMetrics:
         self._loop_watch.start()
 
     def _listen(self, place: MetricsPlace, net: Net) -> HttpEndpoint:
-        resources: dict[str, Resource] = {"/metrics": self._metrics, "/healthz": self._alive, "/readyz": self._ready}
+        pages = {
+            "/metrics": EndpointPage(self._metrics),
+            "/healthz": EndpointPage(self._alive, is_health=True),
+            "/readyz": EndpointPage(self._ready, is_health=True),
+        }
         tls = self._security.listener(METRICS).tls if place.has_tls else None
         if tls is not None:
             from ottla.server.metrics.gate import MetricsGate
 
             gate = MetricsGate(self._runtime, self._configs, self._security, self._security.new_credentials())
             # Anybody may ask whether the node is ready, as balancers do; the reasons are for users.
-            resources |= {
-                "/metrics": gate.guarded(self._metrics),
-                "/readyz": self._whether_ready,
-                "/readyz/reasons": gate.guarded(self._ready),
+            pages |= {
+                "/metrics": EndpointPage(self._metrics, gate.refused),
+                "/readyz": EndpointPage(self._whether_ready, is_health=True),
+                "/readyz/reasons": EndpointPage(self._ready, gate.refused),
             }
-        return HttpEndpoint(net.listen(place.host, place.port), self._runtime, resources, tls, self._login)
+        return HttpEndpoint(net.listen(place.host, place.port), self._runtime, pages, tls, self._login)
 
     async def close(self) -> None:
         self._loop_watch.close()
