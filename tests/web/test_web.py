@@ -183,7 +183,7 @@ SCOPE = {"type": "http", "method": "POST", "path": "/", "headers": [], "query_st
 COUNTING = Starlette(routes=[Route("/", count, methods=["POST"])])
 
 
-async def post(bound: BodyBound, size: int, rest: asyncio.Event | None = None) -> int:
+async def post(bound: BodyBound, size: int, rest: asyncio.Event | None = None, host: str = "") -> int:
     """The status of the answer; with `rest`, the end of the body comes when that is set."""
     parts = [(bytes(size), rest is not None), (b"", False)]
     statuses: list[int] = []
@@ -198,7 +198,7 @@ async def post(bound: BodyBound, size: int, rest: asyncio.Event | None = None) -
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
 
-    await bound(SCOPE, receive, send)
+    await bound({**SCOPE, "client": (host, 1)}, receive, send)
     return statuses[0]
 
 
@@ -207,11 +207,71 @@ def test_all_bodies_together_are_bounded() -> None:
         bound, rest = BodyBound(COUNTING, 10, all_bytes_max=15), asyncio.Event()
         first = asyncio.create_task(post(bound, 9, rest))
         await asyncio.sleep(0)
-        beside = [await post(bound, 9), await post(bound, 6)]
+        beside = [await post(bound, 6), await post(bound, 9)]
         rest.set()
         return [*beside, await first, await post(bound, 9)]
 
-    assert asyncio.run(test()) == [503, 200, 200, 200]
+    assert asyncio.run(test()) == [200, 200, 503, 200], "the oldest that is being read gives way"
+
+
+def test_whole_bodies_do_not_give_way() -> None:
+    async def test() -> list[int]:
+        free = asyncio.Event()
+
+        async def slow(scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+            await free.wait()
+            await COUNTING(scope, receive, send)
+
+        bound = BodyBound(slow, 10, all_bytes_max=15)
+        first = asyncio.create_task(post(bound, 9))
+        await asyncio.sleep(0)
+        refused = await post(bound, 9)
+        first.cancel()
+        free.set()
+        return [refused, await post(BodyBound(COUNTING, 10, all_bytes_max=15), 9)]
+
+    assert asyncio.run(test()) == [503, 200]
+
+
+def test_the_address_that_holds_most_loses_its_oldest_body() -> None:
+    async def test() -> list[int]:
+        bound, rest = BodyBound(COUNTING, 10, all_bytes_max=30), asyncio.Event()
+        little = asyncio.create_task(post(bound, 3, rest, "192.0.2.1"))
+        many = [asyncio.create_task(post(bound, 9, rest, "192.0.2.2")) for _ in range(3)]
+        await asyncio.sleep(0)
+        beside = await post(bound, 9, host="192.0.2.3")
+        rest.set()
+        return [beside, await little, *[await each for each in many]]
+
+    assert asyncio.run(test()) == [200, 200, 503, 200, 200]
+
+
+def test_a_body_is_taken_when_the_application_asks_for_it() -> None:
+    """One that refuses the head needs no body; one that asks gets it, or the refusal."""
+
+    async def test() -> list[int]:
+        async def refusing(scope: Any, receive: Any, send: Any) -> None:
+            await Response(status_code=401)(scope, receive, send)
+
+        async def asking(scope: Any, receive: Any, send: Any) -> None:
+            body = (await receive())["body"]
+            await Response(body)(scope, receive, send)
+
+        never = asyncio.Event()
+        refused = await post(BodyBound(refusing, 10, on_demand=True), 9, never)
+        bound = BodyBound(asking, 10, on_demand=True, patience_s=0.01)
+        return [refused, await post(bound, 9), await post(bound, 11), await post(bound, 9, never)]
+
+    assert asyncio.run(test()) == [401, 200, 413, 408]
+
+
+def test_a_long_head_is_refused_before_all_of_it_has_come() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(HALF + b"a" * (limits.HTTP_HEAD_BYTES_MAX + 1))
+        return await reader.readline()
+
+    assert serve(talk).startswith(b"HTTP/1.1 400")
 
 
 def test_a_body_that_does_not_come_is_not_waited_for() -> None:

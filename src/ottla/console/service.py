@@ -7,11 +7,16 @@ import socket
 import ssl
 import time
 
+from starlette.requests import Request
+from starlette.types import Scope
+
 from ottla.console.access import Access
 from ottla.console.app import ConsoleApp
 from ottla.console.options import ConsoleOptions
+from ottla.console.security.gate import COOKIE
 from ottla.console.security.sessions import Sessions
 from ottla.model import limits
+from ottla.web.bodies import BodyLimit
 from ottla.web.serving import WebServer, listen
 
 _LOOK_S = 60
@@ -35,7 +40,7 @@ class ConsoleService:
         tls = _tls(options)
         listening = await listen(options.host, options.port)
         app = ConsoleApp(options, self._sessions)
-        self._server = WebServer(app, listening, body_bytes_max=limits.CONSOLE_FORM_BYTES_MAX, tls=tls)
+        self._server = WebServer(app, listening, body_bytes_max=_form_bytes_max(self._sessions), tls=tls)
         await self._server.start()
         self.url = _url(options, listening)
         self._looking = asyncio.create_task(self._end_old_sessions(self._sessions))
@@ -54,6 +59,16 @@ class ConsoleService:
         while True:
             await asyncio.sleep(_LOOK_S)
             sessions.end_old()
+
+
+def _form_bytes_max(sessions: Sessions) -> BodyLimit:
+    """Return the bound of a form: who has not signed in can send no more than the form for that."""
+
+    def bound(scope: Scope) -> int:
+        is_known = sessions.find(Request(scope).cookies.get(COOKIE)) is not None
+        return limits.CONSOLE_FORM_BYTES_MAX if is_known else limits.CONSOLE_SIGN_IN_BYTES_MAX
+
+    return bound
 
 
 def _tls(options: ConsoleOptions) -> ssl.SSLContext | None:

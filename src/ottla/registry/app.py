@@ -4,7 +4,8 @@ The request's `Accept` header decides the media type of the answer: one of Confl
 there is no preference, 406 if it accepts none of them. Bodies are accepted in all three (and as
 `application/octet-stream`).
 
-Each request passes the gate first (`registry/security`), and then needs the right that its route declares.
+Each request passes the gate first (`registry/security`), and then needs the right that its route declares. Its body is
+read after that, so that only a client that is known, or an instance that forwards, can send a long one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ottla.registry.security.audit import RegistryAudit
 from ottla.registry.security.gate import RegistryGate
 from ottla.registry.security.subject_rights import EVERYTHING
 from ottla.web.answers import REGISTRY_JSON, REGISTRY_MEDIA_TYPES, error_answer, json_answer, media_type_for
+from ottla.web.bodies import BodyRefused
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +72,8 @@ class _App:
             if media_type is None:
                 raise BadRequest(406, "HTTP 406 Not Acceptable")
             return _respond(await self._handle(request), media_type)
+        except BodyRefused as refused:
+            return refused.response
         except ForwardedAnswer as forwarded:
             return forwarded.response
         except EXPECTED as error:
@@ -85,6 +89,7 @@ class _App:
         raw = request.scope.get("raw_path") or request.scope["path"].encode()
         if raw.partition(b"?")[0] == PATH and request.method in ("GET", "HEAD"):
             request.scope[_ROUTE] = request.method, PATH.decode()
+            rights.check_metrics()
             return await self._metrics.tell(self._store)
         segments, query = paths.in_context(
             paths.segments_of(raw.partition(b"?")[0]), paths.query_of(request.scope["query_string"])

@@ -82,7 +82,7 @@ class Service:
         election = RegistryElection(cluster, identity, options.election)
         store = TopicStore(cluster, election, options.election.group_id, options.store, security.instances)
         context = None if security.https is None else security.https.context
-        web = WebServer(build(store, security.gate, security.audit), listening, tls=context)
+        web = WebServer(build(store, security.gate, security.audit), listening, body_on_demand=True, tls=context)
         self._running = _Running(cluster, election, store, web, security)
         open_to = exposure(identity.url, listening.getsockname()[0], authenticates=security.gate is not None)
         if open_to is not None:

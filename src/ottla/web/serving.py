@@ -22,7 +22,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from ottla.model import limits
-from ottla.web.bodies import BodyBound
+from ottla.web.bodies import BodyBound, BodyLimit
 from ottla.web.tls_acceptor import TlsAcceptor
 from ottla.web.waiting import bounded
 
@@ -71,7 +71,8 @@ class WebServer:
         app: ASGIApp,
         listening: socket.socket,
         *,
-        body_bytes_max: int = limits.HTTP_BODY_BYTES_MAX,
+        body_bytes_max: int | BodyLimit = limits.HTTP_BODY_BYTES_MAX,
+        body_on_demand: bool = False,
         connections_max: int | None = None,
         wait_s: float = limits.HTTP_WAIT_S,
         tls: ssl.SSLContext | None = None,
@@ -79,11 +80,12 @@ class WebServer:
         if connections_max is None:
             connections_max = _connections_max()
         config = uvicorn.Config(
-            BodyBound(app, body_bytes_max),
+            BodyBound(app, body_bytes_max, on_demand=body_on_demand),
             log_config=None,
             access_log=False,
             server_header=False,
             lifespan="off",
+            h11_max_incomplete_event_size=limits.HTTP_HEAD_BYTES_MAX,
             ws="none",
             http=bounded(connections_max, wait_s),
             backlog=limits.HTTP_BACKLOG,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import itertools
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
@@ -20,6 +22,7 @@ from tests.support.processes.registry import RegistryProcess, record, until
 from ottla.client.admin import Admin
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.client.registry import RegistryError, RegistryOptions, SchemaRegistry
+from ottla.model import limits
 from ottla.registry.leader import ElectionOptions
 from ottla.registry.security.caller import Caller
 from ottla.registry.security.forward_seal import CALLER_HEADER, ForwardSeal, SealedRequest
@@ -185,6 +188,37 @@ def test_a_password_is_never_taken_for_the_name_of_a_variable_or_file(
 
 def test_an_authorization_header_that_is_too_long_is_refused(shared: str) -> None:
     assert ask(shared, "GET", "/subjects", basic("admin", "x" * 20_000)).status == 431
+
+
+@pytest.mark.parametrize("headers", [(), (basic("admin", "wrong"),)], ids=["nobody", "a wrong password"])
+def test_who_is_refused_is_refused_before_the_body_has_come(shared: str, headers: tuple[tuple[str, str], ...]) -> None:
+    """Nothing of the body is sent, and the client waits for the answer less long than the registry for a body."""
+    parts = urlsplit(shared)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=15)
+    connection.putrequest("POST", "/subjects/s-value/versions")
+    for name, value in (("Content-Length", str(limits.HTTP_BODY_BYTES_MAX)), *headers):
+        connection.putheader(name, value)
+    connection.endheaders()
+    assert connection.getresponse().status == 401
+    connection.close()
+
+
+def test_metrics_need_the_right_that_those_of_a_node_need(make: Make, allow: Callable[..., None]) -> None:
+    url = make().url
+    assert ask(url, "GET", "/metrics", ALICE).code == 40301
+    allow("alice", AclOperation.DESCRIBE, None)
+    until(lambda: _scrape_status(url, ALICE) == 200)
+    assert (_scrape_status(url, BOB), _scrape_status(url, ADMIN)) == (403, 200)
+
+
+def _scrape_status(url: str, login: tuple[str, str]) -> int:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    try:
+        connection.request("GET", "/metrics", headers=dict([login]))
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 def test_acls_of_topics_are_rights_on_subjects(make: Make, allow: Callable[..., None]) -> None:

@@ -44,7 +44,8 @@ CONSOLE_SESSION_S = 12 * 3_600
 CONSOLE_SIGN_INS_AT_ONCE_MAX = 16
 # Messages to a user that wait for the next page.
 CONSOLE_MESSAGES_MAX = 5
-# Bytes of a form: a record to produce, or a schema.
+# Bytes of a form: to sign in (and whatever else those send who have not), and a record to produce, or a schema.
+CONSOLE_SIGN_IN_BYTES_MAX = 8 * KIB
 CONSOLE_FORM_BYTES_MAX = 2 * MIB
 # Requests that the console works on at a time, for all users, and for one of them.
 CONSOLE_REQUESTS_AT_ONCE_MAX = 256

@@ -6,6 +6,9 @@ from ottla.model.limits.units import KIB, MIB
 HTTP_BODY_BYTES_MAX = 8 * MIB
 # Bytes of all bodies that one service holds at a time.
 HTTP_BODIES_BYTES_MAX = 256 * MIB
+# Bytes of a request's head before all of it has come: an Authorization header of AUTHORIZATION_BYTES_MAX fits in, with
+# cookies or a long path.
+HTTP_HEAD_BYTES_MAX = 32 * KIB
 # Open connections of one service. Beyond that an idle connection is closed; if all have a request, new ones are
 # answered with 503.
 HTTP_REQUESTS_AT_ONCE_MAX = 10_000

@@ -92,9 +92,13 @@ class SubjectRights:
             "subjects share their ids"
         )
 
-    def _check_cluster(self, refusal: str) -> None:
-        if not self._may(AclOperation.ALTER, AclResourceType.CLUSTER, CLUSTER_NAME):
-            raise Forbidden(refusal, MissingRight(AclOperation.ALTER, AclResourceType.CLUSTER, CLUSTER_NAME))
+    def check_metrics(self) -> None:
+        """Raise Forbidden unless the client may read the registry's metrics: those who may read a node's."""
+        self._check_cluster("User is denied operation Describe on the cluster", AclOperation.DESCRIBE)
+
+    def _check_cluster(self, refusal: str, operation: AclOperation = AclOperation.ALTER) -> None:
+        if not self._may(operation, AclResourceType.CLUSTER, CLUSTER_NAME):
+            raise Forbidden(refusal, MissingRight(operation, AclResourceType.CLUSTER, CLUSTER_NAME))
 
     def _may(self, operation: AclOperation, kind: AclResourceType, name: str) -> bool:
         if self._rules is None or self._caller is None:
