@@ -200,3 +200,11 @@ def test_a_user_who_was_deleted_signs_in_no_more(secure: SecureBroker, url: str)
     assert (again.status, "refuses this user" in again.words) == (403, True)
     with Blocking(secure.bootstrap, security=secure.security) as client:
         assert "by-leaver" not in client.admin.topics.names()
+
+
+def test_who_has_not_signed_in_sends_no_long_form(secure: SecureBroker, url: str) -> None:
+    long = {"text": "x" * limits.CONSOLE_SIGN_IN_BYTES_MAX}
+    for path in ("/sign-in", "/topics"):
+        assert Visitor(url).post(path, long).status == 413
+    visitor = signed_in(url, "admin", secure.security_of("admin")["sasl.password"])
+    assert visitor.post("/sign-in", long).status != 413
