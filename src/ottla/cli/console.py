@@ -142,7 +142,7 @@ def _check_certificate(certificate: Path, key: Path | None) -> None:
     except ssl.SSLError:
         raise CommandError(
             f"{certificate} and {key} are no certificate and its key in PEM, without a password",
-            "`ottla tls issue` makes both",
+            "`ottla tls issue` makes a file that holds both: give it twice",
         ) from None
     except OSError as error:
         raise CommandError(f"{certificate} or {key} cannot be read: {error.strerror}", "is the path right?") from None

@@ -16,6 +16,7 @@ from ottla.cli.records.payloads import RegistryUrl, registry_at
 from ottla.cli.records.sending import send_all
 from ottla.cli.records.text import Added, PlainEncoder, line_parser
 from ottla.model.limits import INT32_MAX
+from ottla.operations.errors import CommandError
 from ottla.operations.payloads import PayloadType, SubjectEncoder
 
 if TYPE_CHECKING:
@@ -204,8 +205,10 @@ async def _keyboard() -> AsyncIterator[Numbered]:
 
 
 def _lines(stream: BinaryIO, advance: Callable[[int], None]) -> Iterator[Numbered]:
-    for number, line in enumerate(stream, 1):
+    for number, line in enumerate(iter(lambda: stream.readline(_RECORD_BYTES_MAX + 1), b""), 1):
         advance(len(line))
+        if len(line) > _RECORD_BYTES_MAX:
+            raise CommandError(f"line {number} is longer than {_RECORD_BYTES_MAX} bytes: no record may be")
         if stripped := line.rstrip(b"\r\n"):
             yield number, stripped
 

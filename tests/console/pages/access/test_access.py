@@ -52,6 +52,7 @@ def test_what_is_open(admin: Visitor) -> None:
     shown = admin.get("/access")
     assert shown.status == 200
     assert "What is open" in shown.words
+    assert {"low", "medium", "high"} & set(shown.words.split())
 
 
 def test_a_user_is_added_gets_another_password_and_is_removed(admin: Visitor, secure: SecureBroker) -> None:
@@ -83,6 +84,9 @@ def test_a_rule_is_added_explained_and_removed(admin: Visitor) -> None:
     rule = {"principal": "bert", "permission": "allow", "operation": "read", "resource": "topic", "name": HOSTILE}
     refused = admin.send("/access/rules", "/access/rules/add", **rule)
     assert refused.status == 400
+    for wrong in ("Deny", "maybe", ""):
+        shown = admin.send("/access/rules", "/access/rules/add", **rule | {"name": "orders", "permission": wrong})
+        assert shown.status == 400, "neither is it allowed, then"
     added = admin.send("/access/rules", "/access/rules/add", **rule | {"name": "orders"})
     assert "Added: User:bert may read on topic orders, from everywhere" in added.words
     question = "/access/explain?principal=bert&operation={}&resource=topic&name=orders&host=127.0.0.1"
@@ -105,7 +109,15 @@ def test_quotas_are_set_and_removed(admin: Visitor, secure: SecureBroker) -> Non
     with Blocking(secure.bootstrap, security=secure.security) as client:
         quotas = {str(entity): values for entity, values in client.admin.quotas.describe().items()}
     assert quotas == {"user bert": {"producer_byte_rate": 2 * 1024**2}, "default client-id": {"request_percentage": 50}}
-    for wrong in ({"value": "-1"}, {"value": "much"}, {"user": ""}, {"ip": "127.0.0.1"}, {"quota": "nosuch"}):
+    for wrong in (
+        {"value": "-1"},
+        {"value": "inf"},
+        {"value": "9" * 400},
+        {"value": "much"},
+        {"user": ""},
+        {"ip": "127.0.0.1"},
+        {"quota": "nosuch"},
+    ):
         assert admin.send("/access/quotas", "/access/quotas/set", **wanted | wrong).status == 400
     gone = admin.send("/access/quotas?q=bert", "/access/quotas/remove")
     assert "producer_byte_rate of user bert was removed" in gone.words

@@ -14,7 +14,7 @@ from ottla.operations.security.sources import cluster_findings
 
 _MOODS: dict[AuditSeverity, Mood] = {AuditSeverity.HIGH: "bad", AuditSeverity.MEDIUM: "fair"}
 _COLUMNS: tuple[Column[AuditFinding], ...] = (
-    Column("Severity", lambda each: badge(each.severity.value, _MOODS.get(each.severity, "plain"))),
+    Column("Severity", lambda each: badge(each.severity.name.lower(), _MOODS.get(each.severity, "plain"))),
     Column("What", lambda each: told(each.what)),
     Column("Why it matters", lambda each: told(each.why)),
     Column("What to do", lambda each: told(each.fix)),

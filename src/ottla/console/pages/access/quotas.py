@@ -34,6 +34,7 @@ _UNITS = {
     CONNECTION_CREATION_RATE: "connections per second, of an address",
 }
 _DEFAULT_WORD = "*default*"
+_MOST = 1e18
 
 
 class QuotaRow(NamedTuple):
@@ -103,8 +104,8 @@ def _number(key: str, text: str) -> float:
             value = float(parse_rate(text))
         except CommandError as error:
             raise WrongInput(str(error), error.hint or "") from None
-    if not 0 < value < float("inf"):
-        raise WrongInput(f"a quota is above 0, not {text[:40]}")
+    if not 0 < value < _MOST:
+        raise WrongInput(f"a quota is a number above 0 and below {_MOST:g}, not {text[:40]}")
     return value
 
 

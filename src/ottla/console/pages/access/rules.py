@@ -27,6 +27,7 @@ from ottla.security.acl_entry import AclEntry, AclFilter
 from ottla.security.acls import AclPermission
 
 _PATH = "/access/rules"
+_PERMISSIONS = {"allow": AclPermission.ALLOW, "deny": AclPermission.DENY}
 
 
 def _cell(name: str) -> Column[AclEntry]:
@@ -71,7 +72,9 @@ async def add_rule(call: PageCall) -> Answer:
         who = effective_principal(call.text("principal"))
     except ValueError as error:
         raise WrongInput(str(error)) from None
-    permission = AclPermission.DENY if call.form.get("permission") == "deny" else AclPermission.ALLOW
+    permission = _PERMISSIONS.get(call.text("permission"))
+    if permission is None:
+        raise WrongInput(f"the permission is one of {', '.join(_PERMISSIONS)}, not {call.text('permission')[:40]!r}")
     entry = AclEntry(*place_of(*resource, prefix=is_prefix), who, host, operation, permission)
     await call.admin.acls.create([entry])
     return Redirect(_PATH, done=f"Added: {sentence(entry)}")
@@ -98,7 +101,7 @@ def _adding(call: PageCall) -> Markup:
         call,
         "/access/rules/add",
         principal_field(call),
-        choice("permission", "Permission", ["allow", "deny"], hint="a denial outweighs permissions"),
+        choice("permission", "Permission", [*_PERMISSIONS], hint="a denial outweighs permissions"),
         choice("operation", "Operation", OPERATIONS, "read"),
         choice("resource", "Resource", RESOURCES, "topic"),
         field("name", "Name", hint="of the resource; * stands for all; a cluster needs none"),

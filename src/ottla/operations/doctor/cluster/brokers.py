@@ -67,6 +67,8 @@ def broker_fenced(cluster: ClusterSeen) -> Iterator[Symptom]:
 )
 def controller_missing(cluster: ClusterSeen) -> Iterator[Symptom]:
     if cluster.quorum.value is None:
+        if cluster.quorum.is_refused:
+            raise UnseenError(cluster.quorum.reason)
         yield Symptom(cluster.quorum.reason)
 
 

@@ -32,10 +32,11 @@ CLUSTER = Checks["ClusterSeen"](
 
 @dataclass(frozen=True, slots=True)
 class SeenPart(Generic[T]):
-    """What was read, or why it was not."""
+    """What was read, or why it was not; `is_refused` if the right to read it is missing."""
 
     value: T | None
     reason: str = ""
+    is_refused: bool = False
 
     def get(self) -> T:
         """Raises UnseenError if it was not read."""

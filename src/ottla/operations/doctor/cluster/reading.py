@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ottla.client.consumer.offsets import LATEST, MAX_TIMESTAMP, PartitionBounds
 from ottla.client.errors import ClientError
 from ottla.client.metadata import AdvertisedBroker, TopicInfo
-from ottla.model.errors import ApiError
+from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
 from ottla.model.topic_settings import (
@@ -151,7 +151,8 @@ async def _part(work: Awaitable[T], part_s: float = _PART_S) -> SeenPart[T]:
     except TimeoutError:
         return SeenPart(None, f"no answer within {part_s:.0f} s")
     except (ClientError, ApiError, CommandError, OSError) as error:
-        return SeenPart(None, message_of(error))
+        is_refused = isinstance(error, ApiError) and error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return SeenPart(None, message_of(error), is_refused)
 
 
 async def _brokers(admin: Admin) -> tuple[AdvertisedBroker, ...]:

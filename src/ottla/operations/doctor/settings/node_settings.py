@@ -53,7 +53,9 @@ class SettingsSeen:
         if self.cluster_size is not None:
             return self.cluster_size > 1
         settings = self.broker
-        return len(settings[CONTROLLER_QUORUM_VOTERS]) > 1 or bool(settings[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS])
+        own = {f"{each.host}:{each.port}" for each in listened(settings)}
+        others = [each for each in settings[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS] if each not in own]
+        return len(settings[CONTROLLER_QUORUM_VOTERS]) > 1 or bool(others)
 
     @property
     def is_reachable(self) -> bool:
