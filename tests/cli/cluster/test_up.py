@@ -138,6 +138,32 @@ def test_a_node_that_dies_is_reported_and_may_be_started_again(local: LocalClust
     assert len(values(local, "kept")) == 41
 
 
+def test_it_goes_on_while_nodes_that_were_started_by_hand_run(tmp_path: Path) -> None:
+    """Each of its own nodes dies once; it ends after the last one that was started again."""
+    cluster = LocalCluster(tmp_path / "data", "--brokers", "2")
+    by_hand = []
+    try:
+        for node_id in (1, 2):
+            pid = cluster.node_pid(node_id)
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            cluster.wait_for(f"node-{node_id} ended with -9")
+            node = OttlaNode(tmp_path / f"started-{node_id}")
+            node._arguments = [str(cluster.nodes()[node_id].path)]
+            node.start()
+            by_hand.append(node)
+        with Blocking(cluster.bootstrap) as client:
+            assert client.send("t", b"v").offset == 0
+        assert "no node is left" not in cluster.lines and is_alive(cluster.pid)
+        for node in reversed(by_hand):  # the controller last
+            node.stop()
+        cluster.wait_for("no node is left")
+    finally:
+        for node in by_hand:
+            node.stop()
+        cluster.stop()
+
+
 def test_restart(local: LocalCluster, directory: Path, ottla: Ottla) -> None:
     """The same command finds the same cluster; a killed parent takes its nodes along."""
     before = ottla("cluster", "status", "--json", code=None).json

@@ -44,7 +44,7 @@ def check_data(directory: Path, nodes: Sequence[LocalNode]) -> None:
     """Raise CommandError if a node is running, or if the data of all controllers is gone: the nodes would become a new
     cluster without records and users.
     """
-    running = [each for each in nodes if any(map(is_in_use, _data_of(each)))]
+    running = running_nodes(nodes)
     if running:
         addresses = ",".join(each.told_address for each in nodes if each.is_broker)
         raise CommandError(
@@ -60,6 +60,11 @@ def check_data(directory: Path, nodes: Sequence[LocalNode]) -> None:
             f"put the data back from a backup; for a new, empty cluster: --data DIR names another directory, or delete "
             f"{directory} first",
         )
+
+
+def running_nodes(nodes: Sequence[LocalNode]) -> list[LocalNode]:
+    """Return the nodes whose data a process uses, whoever started it."""
+    return [each for each in nodes if any(map(is_in_use, _data_of(each)))]
 
 
 def _without_file(directory: Path) -> list[str]:

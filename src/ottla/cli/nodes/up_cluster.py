@@ -2,7 +2,8 @@
 
 Rules:
 - The cluster is ready when every node is: then one line with all addresses is printed. If a node cannot start, the
-  others are stopped, too; if one ends later, they go on.
+  others are stopped, too; if one ends later, they go on, as long as any node of the cluster runs: also one that was
+  started again by hand.
 - The files in the directory are watched: a node whose file appears is started, a node whose file disappears is stopped
   (`ottla cluster add-broker` and `remove-broker` use that).
 """
@@ -17,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli.nodes.addresses import check_free
-from ottla.cli.nodes.intact import check_data
+from ottla.cli.nodes.intact import check_data, running_nodes
 from ottla.cli.nodes.local_cluster import LocalNode, define, found_nodes, free_ports, host_port, told_address
 from ottla.cli.nodes.node_lines import NodeLines
 from ottla.cli.nodes.processes import Fleet, NodeEvent
@@ -132,6 +133,8 @@ class UpCluster:
                 event = self._fleet.events.get(timeout=_LOOK_S)
             except queue.Empty:
                 self._look_at_files()
+                if self._is_up and self._when_none_is_left() is not None:
+                    return 1
                 continue
             code = self._take(event)
             if code is not None:
@@ -155,15 +158,22 @@ class UpCluster:
                 return 1
             print_warning(f"{event.name} ended with {event.text}; `ottla start {process.node.path}` starts it again")
             self._fleet.stop([event.name])
-            if not self._fleet.processes:
-                print_error("no node is left")
-                return 1
+            return self._when_none_is_left()
         elif event.what == "ready" and process is not None:
             if self._is_up:
                 self._lines.say(NodeEvent(event.name, "says", f"ready {event.text}"))
             elif all(each.is_ready for each in self._fleet.processes.values()):
                 self._ready()
         return None
+
+    def _when_none_is_left(self) -> int | None:
+        """An exit code if no node of the cluster runs: neither one of this command nor one that was started by hand."""
+        if self._fleet.processes or running_nodes(self._nodes):
+            return None
+        from ottla.cli.terminal.plain import print_error
+
+        print_error("no node is left")
+        return 1
 
     def _ready(self) -> None:
         from ottla.cli.terminal.output import literal, out
