@@ -35,6 +35,8 @@ NO_LIST = {
     "AllocateProducerIds", "Envelope", "RemoveRaftVoter",
     # The events of one group are few: GROUP_EVENTS_PER_GROUP_MAX.
     "OttlaDescribeGroupEvents",
+    # The requests of one client are few: REQUESTS_SEEN_MAX; so are the clients that are listed.
+    "OttlaDescribeRequests",
     # They have no list; what is pushed, and subscriptions, grow: see test_telemetry.py.
     "GetTelemetrySubscriptions", "PushTelemetry",
     # It has no list; the number of ACLs grows: see test_acls.py.

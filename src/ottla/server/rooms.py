@@ -46,6 +46,7 @@ from ottla.server.storage.storage import Storage
 from ottla.server.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
+    from ottla.server.api.seen_requests import RequestLog
     from ottla.server.coordinators.all_coordinators import AllCoordinators
     from ottla.server.dead_letters.dead_letters import DeadLetters
     from ottla.server.metrics.node_metrics import NodeMetrics
@@ -154,6 +155,7 @@ class Rooms:
             replication=self.replication,
             fetches=self.fetches,
             telemetry=self.telemetry,
+            request_log=lambda: self._request_log,
         )
 
     def _fetches(self, replication: Replication) -> Fetches:
@@ -256,6 +258,12 @@ class Rooms:
             self.member.create_topics,
             self._dead_letters,
         )
+
+    @cached_property
+    def _request_log(self) -> RequestLog:
+        from ottla.server.api.watched_requests import WatchedRequests  # a node whose clients nobody watches needs none
+
+        return WatchedRequests(self.runtime, self.connections)
 
     @cached_property
     def _dead_letters(self) -> DeadLetters:

@@ -92,6 +92,7 @@ APIS: dict[str, dict[int, str]] = {
         71: "GetTelemetrySubscriptions",
         72: "PushTelemetry",
         73: "AssignReplicasToDirs",
+        30002: "OttlaDescribeRequests",
     },
     "quorum": {
         52: "Vote",

@@ -12,6 +12,7 @@ from ottla.client.admin.groups import GroupAdmin
 from ottla.client.admin.nodes import NodeAdmin
 from ottla.client.admin.quotas import QuotaAdmin
 from ottla.client.admin.replicas import ReplicaAdmin
+from ottla.client.admin.requests import RequestAdmin
 from ottla.client.admin.shares import ShareAdmin
 from ottla.client.admin.tenants import TenantAdmin
 from ottla.client.admin.tokens import TokenAdmin
@@ -38,6 +39,7 @@ class Admin(Closing):
         self.replicas = ReplicaAdmin(self.cluster)
         self.voters = VoterAdmin(self.cluster)
         self.groups = GroupAdmin(self.cluster)
+        self.requests = RequestAdmin(self.cluster)
         self.shares = ShareAdmin(self.cluster)
         self.transactions = TransactionAdmin(self.cluster)
         self.users = UserAdmin(self.cluster)

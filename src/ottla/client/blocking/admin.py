@@ -6,6 +6,7 @@ from ottla.client.admin.groups import GroupAdmin
 from ottla.client.admin.nodes import NodeAdmin
 from ottla.client.admin.quotas import QuotaAdmin
 from ottla.client.admin.replicas import ReplicaAdmin
+from ottla.client.admin.requests import RequestAdmin
 from ottla.client.admin.shares import ShareAdmin
 from ottla.client.admin.tenants import TenantAdmin
 from ottla.client.admin.tokens import TokenAdmin
@@ -153,6 +154,13 @@ class BlockingTenants(Face[TenantAdmin]):
     delete = waits(TenantAdmin.delete)
 
 
+class BlockingRequests(Face[RequestAdmin]):
+    of = waits(RequestAdmin.of)
+    of_each = waits(RequestAdmin.of_each)
+    clients = waits(RequestAdmin.clients)
+    clients_each = waits(RequestAdmin.clients_each)
+
+
 class BlockingAdmin(Face[Admin]):
     """Administration, one noun per attribute."""
 
@@ -161,6 +169,7 @@ class BlockingAdmin(Face[Admin]):
         self.topics = BlockingTopics(runner, inner.topics)
         self.configs = BlockingConfigs(runner, inner.configs)
         self.nodes = BlockingNodes(runner, inner.nodes)
+        self.requests = BlockingRequests(runner, inner.requests)
         self.replicas = BlockingReplicas(runner, inner.replicas)
         self.voters = BlockingVoters(runner, inner.voters)
         self.groups = BlockingGroups(runner, inner.groups)

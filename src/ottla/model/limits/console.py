@@ -110,6 +110,9 @@ CONSOLE_MOVES_AT_ONCE_MAX = 1_000
 CONSOLE_CLOSE_S = 12
 # How long the traffic of partitions is measured for a plan.
 CONSOLE_MEASURED_S = 10
+# How often the page of a client's requests is renewed, and how many of them it shows.
+CONSOLE_REQUESTS_EVERY_S = 2
+CONSOLE_REQUESTS_SHOWN = 200
 # What DuckDB may use for one confined query, and its threads.
 SQL_CONFINED_DUCKDB_BYTES = 512 * MIB
 SQL_CONFINED_THREADS = 2

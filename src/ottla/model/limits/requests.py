@@ -71,3 +71,16 @@ METADATA_RECORDS_PER_SLICE = 500
 # A metadata snapshot of more partitions and ACLs than this is written in slices from a copy; a smaller one at once, in
 # some 20 ms.
 SNAPSHOT_AT_ONCE_PARTITIONS = 5_000
+# Watches of clients' requests on one node at a time, how long one lasts after it was last asked for, and how many of
+# the latest requests it keeps.
+REQUEST_WATCHES_MAX = 8
+REQUEST_WATCH_S = 15
+REQUESTS_SEEN_MAX = 500
+# Characters of names, and different error codes, that are kept of one request.
+REQUEST_SEEN_CHARS_MAX = 250
+REQUEST_SEEN_ERRORS_MAX = 8
+# Bytes up to which an answer of the controller is decoded for its error codes.
+REQUEST_SEEN_ANSWER_BYTES_MAX = 65_536
+# Connections of which the clients are listed, and clients in the list.
+REQUEST_CLIENTS_CONNECTIONS_MAX = 5_000
+REQUEST_CLIENTS_MAX = 500

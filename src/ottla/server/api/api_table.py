@@ -80,6 +80,7 @@ SERVED = {
     92: (0, 0),  # DeleteShareGroupOffsets
     30000: (0, 0),  # OttlaDescribeGroupEvents
     30001: (0, 0),  # OttlaDescribeSegments
+    30002: (0, 0),  # OttlaDescribeRequests
 }
 
 SERVED_TO_CONTROLLERS = {

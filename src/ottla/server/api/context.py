@@ -19,6 +19,7 @@ from ottla.security.authorizer import Authorizer
 from ottla.security.decisions import Decisions
 from ottla.security.principal import ANONYMOUS, Principal
 from ottla.security.protocol import SecurityProtocol
+from ottla.server.api.seen_requests import RequestLog
 from ottla.server.fetch.fetches import Fetches
 from ottla.server.loop.current_span import OpenSpan
 from ottla.server.loop.later import Later
@@ -63,6 +64,7 @@ class Facades:
     replication: Replication | None  # None if this node is no broker
     fetches: Fetches | None  # None if this node is no broker
     telemetry: ClientTelemetry | None  # None if this node does not tell metrics
+    request_log: Callable[[], RequestLog]
 
 
 class Peer(NamedTuple):
@@ -219,6 +221,11 @@ class Context:
     @property
     def telemetry(self) -> ClientTelemetry | None:
         return self._facades.telemetry
+
+    @property
+    def request_log(self) -> RequestLog:
+        """The latest requests of clients that somebody watches."""
+        return self._facades.request_log()
 
     @property
     def security(self) -> NodeSecurity:

@@ -18,8 +18,9 @@ from ottla.server.api.dispatcher import Around, RequestInTurn
 from ottla.server.api.forwarding.forwarded_answer import Forwarded
 from ottla.server.api.forwarding.forwarding import Forwarding
 from ottla.server.api.request_counts import NOTICED_S, look_for_errors
+from ottla.server.api.seen_answer import SeenAnswer
 from ottla.server.loop.current_span import work_for
-from ottla.server.loop.later import Answer, Large, Later, Sliced
+from ottla.server.loop.later import Answer, Large
 from ottla.server.otel.tracer import RecordedSpan, Tracer
 from ottla.telemetry.export.spans import TraceParent, trace_parent_of
 from ottla.wire.compile import WireError, decoder
@@ -28,8 +29,6 @@ from ottla.wire.message import Request, Response
 
 _FLEXIBLE_HEADER = RequestHeader.since("trace_parent")
 _NULL = 0x8000  # the size of a client id from which on there is none
-_LEFT = "the client has left"
-_FAILED = "failed"
 _MS_PER_S = 1000
 
 
@@ -67,7 +66,7 @@ class RequestTracing:
         return tell.watched(answer)
 
 
-class _RequestSpan:
+class _RequestSpan(SeenAnswer):
     """The span of one request, until its answer is ready."""
 
     def __init__(self, span: RecordedSpan, tracer: Tracer, begun_s: float) -> None:
@@ -88,45 +87,16 @@ class _RequestSpan:
     def watched(self, answer: Answer[Any]) -> Answer[Any]:
         """Return the handler's answer; the span ends when it is ready."""
         self._returned_s = self._clock_s()
-        if isinstance(answer, Later):
-            return self._watched_later(answer)
-        if isinstance(answer, Sliced):
-            return Sliced(self._awaited(answer.making), changes=answer.changes)
-        if isinstance(answer, Awaitable):
-            return self._awaited(answer)
-        self._answered(answer)
-        return answer
+        return self.seen(answer)
 
-    def _watched_later(self, answer: Later[Any]) -> Later[Any]:
-        watched: Later[Any] = Later()
-
-        def settle(value: object) -> None:
-            self._answered(value)
-            watched.set(value)
-
-        def fail() -> None:
-            self._span.end(_FAILED)
-            watched.fail()
-
-        def leave() -> None:
-            self._span.end(_LEFT)
-            answer.abandon()
-
-        watched.on_abandon = leave
-        answer.then(settle, fail)
-        return watched
-
-    async def _awaited(self, answer: Awaitable[Any]) -> Any:
+    async def making(self, answer: Awaitable[Any]) -> Any:
         work_for(self._span)
-        try:
-            value = await answer
-        except BaseException as error:
-            self._span.end(type(error).__name__)
-            raise
-        self._answered(value)
-        return value
+        return await answer
 
-    def _answered(self, value: object) -> None:
+    def ended(self, reason: str) -> None:
+        self._span.end(reason)
+
+    def answered(self, value: object) -> None:
         span = self._span
         span.note("ottla.local.ms", (self._returned_s - self._begun_s) * _MS_PER_S)
         span.note("ottla.remote.ms", (self._clock_s() - self._returned_s) * _MS_PER_S)

@@ -86,7 +86,7 @@ class ServerConnection:
         self.begun_s = 0.0  # when the request that is being handled was begun
         self.late_s = inf  # when the requests in the buffer will have waited for NOTICED_S
         self._times: Histogram | None = None  # counts how long it takes the loop
-        self._routes, self._forwarding, self._around, self._quotas, self.slow = dispatcher
+        self._routes, self._forwarding, self.around, self._quotas, self.slow = dispatcher
         self._made_routes = self._routes.made
         self._resume_reading()
 
@@ -305,8 +305,8 @@ class ServerConnection:
         self.context.request_version = route.version
         quotas = self._quotas
         charge = None if quotas is None or not quotas.active else quotas.begin(self.context, request, len(frame))
-        if self._around is not None:
-            answer = self._around(route, self._forwarding, request, frame, self)
+        if self.around is not None:
+            answer = self.around(route, self._forwarding, request, frame, self)
         elif route.forwarded and self._forwarding is not None:
             answer = self._forwarding.handle(route, request, frame, self.context)
         else:

@@ -49,6 +49,7 @@ class ConnectionLimits:
         self.per_address: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()  # connections that were closed at once, by listener
         self.handshakes: list[Handshakes] = []  # of all listeners with TLS
+        self._arrival: Callable[[ServerConnection], None] | None = None  # set while somebody watches requests
         self._waiting: dict[Callable[[], None], None] = {}  # listeners that stopped accepting
         self.configure(settings)
         if ceiling < min(settings[MAX_CONNECTIONS], limits.CONNECTIONS_MAX):
@@ -88,6 +89,12 @@ class ConnectionLimits:
     def entered(self, connection: ServerConnection) -> None:
         self.connections[connection] = None
         self.per_address[_address(connection)] += 1
+        if self._arrival is not None:
+            self._arrival(connection)
+
+    def watch_arrivals(self, watch: Callable[[ServerConnection], None] | None) -> None:
+        """Call `watch` with every connection from now on that enters; None ends it."""
+        self._arrival = watch
 
     def left(self, connection: ServerConnection) -> None:
         self.connections.pop(connection, None)

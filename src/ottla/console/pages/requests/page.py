@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from ottla.console.answers import Fragment, Page
 from ottla.console.call import PageCall
-from ottla.console.html import Content
+from ottla.console.html import Content, tag
 from ottla.console.parts.charts import Line, line_chart, spark_line
 from ottla.console.parts.tables import Column, plain_table
 from ottla.console.parts.times import ms_text, per_s
-from ottla.console.parts.words import badge, card, cards, figure, figures, live, notice, told
+from ottla.console.parts.words import badge, card, cards, figure, figures, link, live, notice, told
 from ottla.console.routing import page
 from ottla.console.sampling.history import ClusterHistory
 from ottla.console.sampling.moment import ApiMoment, ClusterMoment, points
@@ -37,7 +37,8 @@ class _ErrorRate(NamedTuple):
 async def requests(call: PageCall) -> Page:
     history = ClusterHistory.of(call.access)
     await history.look()
-    return Page("Requests", live("/requests/now", limits.CONSOLE_SAMPLE_S, await _content(call, history)))
+    of_one = tag("p", "Who asked for what, and what failed: ", link("requests of one client", "/requests/client"), ".")
+    return Page("Requests", [of_one, live("/requests/now", limits.CONSOLE_SAMPLE_S, await _content(call, history))])
 
 
 @page("/requests/now")
