@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ottla.model.settings.node import PROCESS_ROLES
 from ottla.replica.partition import Partition
-from ottla.server.api.context import ClientConnection, Context, Facades, Peer
+from ottla.server.api.context import ClientConnection, ClientViews, Context, Facades, Peer
 from ottla.server.api.outcomes import handle_as_controller
 from ottla.server.coordinators.on_demand import CoordinatorsOnDemand
 from ottla.server.fetch.fetches import Fetches
@@ -46,7 +46,7 @@ from ottla.server.storage.storage import Storage
 from ottla.server.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
-    from ottla.server.api.seen_requests import RequestLog
+    from ottla.server.api.watching.seen_requests import RequestLog
     from ottla.server.coordinators.all_coordinators import AllCoordinators
     from ottla.server.dead_letters.dead_letters import DeadLetters
     from ottla.server.metrics.node_metrics import NodeMetrics
@@ -154,8 +154,7 @@ class Rooms:
             advertised=addresses.get,
             replication=self.replication,
             fetches=self.fetches,
-            telemetry=self.telemetry,
-            request_log=lambda: self._request_log,
+            clients=ClientViews(self.telemetry, lambda: self._request_log),
         )
 
     def _fetches(self, replication: Replication) -> Fetches:
@@ -261,7 +260,7 @@ class Rooms:
 
     @cached_property
     def _request_log(self) -> RequestLog:
-        from ottla.server.api.watched_requests import WatchedRequests  # a node whose clients nobody watches needs none
+        from ottla.server.api.watching.watched_requests import WatchedRequests  # only when somebody asks
 
         return WatchedRequests(self.runtime, self.connections)
 

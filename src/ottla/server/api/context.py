@@ -19,7 +19,7 @@ from ottla.security.authorizer import Authorizer
 from ottla.security.decisions import Decisions
 from ottla.security.principal import ANONYMOUS, Principal
 from ottla.security.protocol import SecurityProtocol
-from ottla.server.api.seen_requests import RequestLog
+from ottla.server.api.watching.seen_requests import RequestLog
 from ottla.server.fetch.fetches import Fetches
 from ottla.server.loop.current_span import OpenSpan
 from ottla.server.loop.later import Later
@@ -47,6 +47,13 @@ T = TypeVar("T")
 UNKNOWN_SOFTWARE = "unknown", "unknown"
 
 
+class ClientViews(NamedTuple):
+    """What the node knows of its clients beyond their requests' own handling."""
+
+    telemetry: ClientTelemetry | None  # None if this node does not tell metrics
+    request_log: Callable[[], RequestLog]  # made when it is first needed
+
+
 @dataclass(slots=True, frozen=True)
 class Facades:
     """The façades of a node's rooms that handlers use, built by `server/rooms.py`."""
@@ -63,8 +70,7 @@ class Facades:
     advertised: Callable[[str], tuple[str, int] | None]  # listener name → its advertised address, if one is configured
     replication: Replication | None  # None if this node is no broker
     fetches: Fetches | None  # None if this node is no broker
-    telemetry: ClientTelemetry | None  # None if this node does not tell metrics
-    request_log: Callable[[], RequestLog]
+    clients: ClientViews
 
 
 class Peer(NamedTuple):
@@ -220,12 +226,12 @@ class Context:
 
     @property
     def telemetry(self) -> ClientTelemetry | None:
-        return self._facades.telemetry
+        return self._facades.clients.telemetry
 
     @property
     def request_log(self) -> RequestLog:
         """The latest requests of clients that somebody watches."""
-        return self._facades.request_log()
+        return self._facades.clients.request_log()
 
     @property
     def security(self) -> NodeSecurity:

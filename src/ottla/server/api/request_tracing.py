@@ -18,7 +18,7 @@ from ottla.server.api.dispatcher import Around, RequestInTurn
 from ottla.server.api.forwarding.forwarded_answer import Forwarded
 from ottla.server.api.forwarding.forwarding import Forwarding
 from ottla.server.api.request_counts import NOTICED_S, look_for_errors
-from ottla.server.api.seen_answer import SeenAnswer
+from ottla.server.api.watching.seen_answer import SeenAnswer
 from ottla.server.loop.current_span import work_for
 from ottla.server.loop.later import Answer, Large
 from ottla.server.otel.tracer import RecordedSpan, Tracer

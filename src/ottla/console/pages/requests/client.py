@@ -59,10 +59,10 @@ async def requests_of_client(call: PageCall) -> Page:
     )
     if not (client_id or principal):
         table = plain_table(_CLIENTS, clients[: limits.CONSOLE_ROWS_MAX], empty="no client is connected")
-        return Page(_TITLE, [form, away, card("Connected clients", table)], _TRAIL)
+        return Page(_TITLE, [card("Client", form), away, card("Connected clients", table)], _TRAIL)
     path = path_to("requests", "client", "now", client_id=client_id or None, principal=principal or None)
     watched = live(path, limits.CONSOLE_REQUESTS_EVERY_S, await _content(call, client_id, principal))
-    return Page(_TITLE, [form, watched], (*_TRAIL, ("Clients", "/requests/client")))
+    return Page(_TITLE, [card("Client", form), watched], (*_TRAIL, ("Clients", "/requests/client")))
 
 
 @page("/requests/client/now")

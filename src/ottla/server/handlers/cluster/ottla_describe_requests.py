@@ -12,7 +12,7 @@ from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.needs import Needs, on_cluster
-from ottla.server.api.seen_requests import ClientWanted, SeenRequest
+from ottla.server.api.watching.seen_requests import ClientWanted, SeenRequest
 from ottla.wire.messages.cluster.ottla_describe_requests import (
     OttlaDescribeRequestsRequest,
     OttlaDescribeRequestsResponse,

@@ -20,7 +20,7 @@ from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.api_table import SERVED
-from ottla.server.api.watched_requests import RequestEye
+from ottla.server.api.watching.watched_requests import RequestEye
 from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.secure import SecureBroker
 from ottla.wire.frame import request_frame

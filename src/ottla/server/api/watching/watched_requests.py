@@ -21,8 +21,8 @@ from ottla.server.api.dispatcher import Around, RequestInTurn, handled
 from ottla.server.api.forwarding.forwarded_answer import Forwarded
 from ottla.server.api.forwarding.forwarding import Forwarding
 from ottla.server.api.request_counts import NOTICED_S, look_for_errors
-from ottla.server.api.seen_answer import LEFT, SeenAnswer
-from ottla.server.api.seen_requests import ClientWanted, PresentClient, RequestWatch, SeenRequest
+from ottla.server.api.watching.seen_answer import LEFT, SeenAnswer
+from ottla.server.api.watching.seen_requests import ClientWanted, PresentClient, RequestWatch, SeenRequest
 from ottla.server.loop.later import Answer, Large
 from ottla.server.loop.runtime import Runtime
 from ottla.wire import api

@@ -1,0 +1,1 @@
+"""The requests of one client, seen while somebody asks for them."""
