@@ -89,7 +89,7 @@ class _RequestSpan(SeenAnswer):
         self._returned_s = self._clock_s()
         return self.seen(answer)
 
-    async def making(self, answer: Awaitable[Any]) -> Any:
+    async def making(self, answer: Awaitable[object]) -> object:
         work_for(self._span)
         return await answer
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
-from typing import Any
 
 from ottla.server.loop.later import Answer, Later, Sliced
 
@@ -21,11 +20,11 @@ class SeenAnswer(ABC):
     def ended(self, reason: str) -> None:
         """Note that there will be no answer."""
 
-    async def making(self, answer: Awaitable[Any]) -> Any:
+    async def making(self, answer: Awaitable[object]) -> object:
         """Return the awaited answer; called within the task that makes it."""
         return await answer
 
-    def seen(self, answer: Answer[Any]) -> Answer[Any]:
+    def seen(self, answer: Answer[object]) -> Answer[object]:
         """Return the answer of a handler to be used in its place."""
         if isinstance(answer, Later):
             return self._seen_later(answer)
@@ -36,8 +35,8 @@ class SeenAnswer(ABC):
         self.answered(answer)
         return answer
 
-    def _seen_later(self, answer: Later[Any]) -> Later[Any]:
-        passed_on: Later[Any] = Later()
+    def _seen_later(self, answer: Later[object]) -> Later[object]:
+        passed_on: Later[object] = Later()
 
         def settle(value: object) -> None:
             self.answered(value)
@@ -55,7 +54,7 @@ class SeenAnswer(ABC):
         answer.then(settle, fail)
         return passed_on
 
-    async def _awaited(self, answer: Awaitable[Any]) -> Any:
+    async def _awaited(self, answer: Awaitable[object]) -> object:
         try:
             value = await self.making(answer)
         except BaseException as error:

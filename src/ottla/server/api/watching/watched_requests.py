@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any, Protocol
+from typing import Protocol
 
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
@@ -115,7 +115,7 @@ class RequestEye:
         request: Request[Response],
         frame: memoryview,
         turn: RequestInTurn,
-    ) -> Answer[Any]:
+    ) -> Answer[object]:
         handle = self.inner or handled
         watches = [each for each in self._log.watches.values() if _is_of(turn.context, each.wanted)]
         if not watches:
@@ -146,7 +146,7 @@ class _RequestInSight(SeenAnswer):
         # Known now: the answer to an authentication is of another principal.
         self._who = context.client_id[:_CHARS], str(context.principal)[:_CHARS], context.connection.remote_address[0]
 
-    def returned(self, answer: Answer[Any]) -> Answer[Any]:
+    def returned(self, answer: Answer[object]) -> Answer[object]:
         """Note that the handler has returned."""
         self._returned_s = self._clock_s()
         return self.seen(answer)
