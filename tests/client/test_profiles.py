@@ -11,6 +11,7 @@ from tests.support.processes.registry import record
 from tests.support.profiles import profile_of, write_profiles
 
 from ottla import AuthenticationError, Blocking, Profile, SchemaRegistry
+from ottla.client.profiles import is_exposed, read_profiles, shown_url
 from ottla.schemas.schema import SchemaSource
 from ottla.testing.secure import SecureBroker
 
@@ -71,3 +72,27 @@ def test_a_file_that_others_can_read_is_warned_of(profiles: Path, caplog: pytest
         profiles.chmod(0o644)
         Profile.named("alice")
     assert f"chmod 600 {profiles}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://user:secret@host:1", "http://host:1"),
+        ("http://user:sec@ret@host:1/path", "http://host:1/path"),
+        ("http://user:sec,ret@host:1", "http://host:1"),
+        ("https://user:secret@one:1,https://user:sec@ret@two:2", "https://one:1,https://two:2"),
+        ("http://host:1/a@b", "http://host:1/a@b"),
+    ],
+)
+def test_a_url_is_shown_without_credentials(url: str, shown: str) -> None:
+    assert shown_url(url) == shown
+
+
+@pytest.mark.parametrize(("url", "exposed"), [("http://user:secret@host:1", True), ("http://host:1", False)])
+def test_a_password_in_the_url_of_the_registry_is_exposed(tmp_path: Path, url: str, exposed: bool) -> None:
+    path = tmp_path / "profiles.toml"
+    path.write_text(f'[one]\nregistry = "{url}"\n')
+    path.chmod(0o644)
+    assert is_exposed(path, read_profiles(path)) is exposed
+    path.chmod(0o600)
+    assert is_exposed(path, read_profiles(path)) is False

@@ -6,6 +6,7 @@ import base64
 import json
 import pickle
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -114,6 +115,19 @@ def test_a_schema_is_asked_for_once(server: Any) -> None:
     assert made.by_id(7) == made.by_id(7) == SchemaSource('"int"')
     assert pickle.loads(pickle.dumps(made)).by_id(7) == SchemaSource('"int"')
     assert len(server.asked) == 2
+
+
+def test_a_schema_that_another_thread_drops_from_the_cache_at_once_is_returned(server: Any) -> None:
+    class Busy(OrderedDict[tuple[object, ...], object]):
+        """The cache while other threads fill it: what was set is out a moment later."""
+
+        def __setitem__(self, key: tuple[object, ...], value: object) -> None:
+            pass
+
+    registry = client(server.url)
+    registry._kept = Busy()
+    server.answers["/schemas/ids/1"] = [(200, {"schema": '"string"'})]
+    assert registry.by_id(1).text == '"string"'
 
 
 def test_references_are_resolved_those_that_are_needed_first(server: Any) -> None:

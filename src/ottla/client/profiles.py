@@ -27,6 +27,7 @@ _BOOTSTRAP: Final = ("bootstrap", "bootstrap.servers")
 _REGISTRY: Final = ("registry", "schema.registry.url")
 _REFERENCES: Final = ("env:", "file:")
 _PEM: Final = "-----BEGIN "
+_CREDENTIALS: Final = r"//[^/]*@"
 _HINT: Final = "docs/security.md shows such a file, and `ottla up --secure` writes one"
 _PROFILE_HINT: Final = "docs/client.md shows such a file, and `ottla up --secure --save-profile NAME` adds to it"
 _PATH_HINT: Final = "is the path right? It is read from the directory that the command runs in"
@@ -165,15 +166,21 @@ def is_exposed(path: Path, profiles: Mapping[str, Profile]) -> bool:
     except OSError:
         return False
     return is_readable and any(
-        is_secret_name(name) and not value.startswith(_REFERENCES)
+        _has_credentials(profile.registry)
+        or any(is_secret_name(name) and not value.startswith(_REFERENCES) for name, value in profile.settings.items())
         for profile in profiles.values()
-        for name, value in profile.settings.items()
     )
 
 
+def _has_credentials(url: str | None) -> bool:
+    return shown_url(url) != url
+
+
 def shown_url(url: str | None) -> str | None:
-    """Return URLs without the user and the password that may be in them."""
-    return None if url is None else re.sub(r"//[^/@,]*@", "//", url)
+    """Return URLs without the user and the password that may be in them: nothing that stands before the last @ of an
+    address is shown. A password may have an @ or a comma in it, although both should be percent-encoded.
+    """
+    return None if url is None else re.sub(_CREDENTIALS, "//", url)
 
 
 def _wrong_byte(error: UnicodeDecodeError) -> str:

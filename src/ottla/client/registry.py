@@ -4,7 +4,8 @@ Rules:
 - Several URLs are several instances of one registry: if one does not answer, the next is tried.
 - Transient failures (no connection, 429, 5xx) are retried a bounded number of times; the registry's own errors are
   raised as they are.
-- A schema never changes under its id or version, so fetched schemas are cached (bounded, oldest out first).
+- A schema never changes under its id or version, so fetched schemas are cached (bounded, oldest out first). Threads
+  may share the cache.
 - An instance may be behind the one that assigned an id a moment ago. So an id that is not found is requested once
   more, a moment later. The ids that are still not found are counted: after a bounded number of them there is no second
   request any more, so that a topic full of invalid ids does not cost a moment for each.
@@ -18,6 +19,7 @@ import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
@@ -43,6 +45,7 @@ Json: TypeAlias = Any  # a decoded answer, which may be anything
 _CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 _TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
 NOT_FOUND = 404
+_MISSING = object()  # not in the cache
 
 
 class RegistryError(Exception):
@@ -188,11 +191,14 @@ class SchemaRegistry:
         return self._cached(key, lambda: self._source(self._identified(path)))
 
     def _cached(self, key: tuple[object, ...], ask: Callable[[], T]) -> T:
-        if key not in self._kept:
-            self._kept[key] = ask()
+        found = self._kept.get(key, _MISSING)
+        if found is not _MISSING:
+            return cast("T", found)
+        made = self._kept[key] = ask()
+        with suppress(KeyError):  # another thread has made room already
             while len(self._kept) > REGISTRY_SCHEMAS_CACHED_MAX:
                 self._kept.popitem(last=False)
-        return cast("T", self._kept[key])
+        return made
 
     def _identified(self, path: str) -> Json:
         try:

@@ -86,3 +86,20 @@ def test_pieces_are_what_was_appended_and_not_cut() -> None:
         from_ = rng.randint(start, start + len(model))
         to = rng.randint(from_, start + len(model))
         assert waiting.read(from_, to) == model[from_ - start : to - start]
+
+
+def test_data_for_which_there_is_no_memory_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner of the file does not count what was not added: half of it would lie beyond the file's end."""
+    buffers = [bytearray(WRITE_BUFFER_BYTES)]
+
+    def buffer() -> bytearray:
+        if not buffers:
+            raise MemoryError
+        return buffers.pop()
+
+    monkeypatch.setattr(pending_writes, "_buffer", buffer)
+    waiting = PendingPieces()
+    waiting.add(0, b"small")
+    with pytest.raises(MemoryError):
+        waiting.add(5, bytes(LARGE))
+    assert written(waiting) == b"small"

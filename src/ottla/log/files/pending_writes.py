@@ -48,18 +48,20 @@ class PendingPieces(list[Piece]):
     __slots__ = ()
 
     def add(self, position: int, data: Buffer) -> None:
-        """Add a copy of the data."""
+        """Add a copy of the data: all of it, or nothing if there is no memory for it."""
         size_bytes = len(data)
         if size_bytes < WRITE_BUFFER_BYTES // 2:
             self.append(Piece(position, bytes(data)))
             return
         view = memoryview(data)
+        pieces: list[Piece] = []
         for at in range(0, size_bytes, WRITE_BUFFER_BYTES):
             part = view[at : at + WRITE_BUFFER_BYTES]
             buffer = _buffer()
             copy = memoryview(buffer)[: len(part)]
             copy[:] = part
-            self.append(Piece(position + at, copy, buffer))
+            pieces.append(Piece(position + at, copy, buffer))
+        self += pieces
 
     def wrote(self, piece: Piece) -> None:
         """Remove a piece that is in the file. If it was truncated meanwhile, it is not in this list any more."""

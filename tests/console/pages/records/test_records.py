@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+import time
 from collections.abc import Iterator
 from html import unescape
 
@@ -259,6 +260,14 @@ def test_one_record_and_its_bytes(broker: EmbeddedBroker, visitor: Visitor) -> N
     assert "It is a tombstone" in visitor.get("/topics/single/records/0/1").words
     for path in ("0/2", "0/99999999999999999999", "1/0", "x/0", "0/-1", "0/1/value", "0/0/else"):
         assert visitor.get(f"/topics/single/records/{path}").status == 404, path
+
+
+def test_a_partition_that_does_not_exist_is_not_waited_for(broker: EmbeddedBroker, visitor: Visitor) -> None:
+    make(broker, "short")
+    began_s = time.monotonic()
+    shown = visitor.get("/topics/short/records/99/0")
+    assert (shown.status, "topic short has no partition 99" in shown.words) == (404, True)
+    assert time.monotonic() - began_s < limits.CONSOLE_DELIVERY_MS / 1_000
 
 
 def test_a_page_is_kept_as_a_file(broker: EmbeddedBroker, visitor: Visitor) -> None:

@@ -12,6 +12,7 @@ from ottla.console.call import PageCall
 from ottla.console.html import Content, path_to, tag
 from ottla.console.pages.letters.browse import TRAIL
 from ottla.console.pages.letters.one import decoded, is_editable, letter_at
+from ottla.console.pages.records.produce import SENDING
 from ottla.console.parts.forms import area, choice, field, form
 from ottla.console.parts.words import code, notice
 from ottla.console.refusals import WrongInput
@@ -74,7 +75,7 @@ async def send_letter(call: PageCall) -> Answer:
         return _form(call, given, str(error))
     headers = [(name, each) for name, each in headers if not name.startswith(PREFIX)]
     headers.append((REDRIVEN_FROM, f"{record.topic}-{record.partition}@{record.offset}".encode()))
-    async with Producer(call.admin.cluster) as producer:
+    async with Producer(call.admin.cluster, SENDING) as producer:
         sent = await producer.send(target, value, key, headers=headers, partition=partition)
     said = f"The record was sent: it is at offset {sent.offset} of {target}-{sent.partition}"
     return Redirect(path_to("letters", record.topic, record.partition, record.offset), done=said)

@@ -63,7 +63,9 @@ async def record_of(call: PageCall) -> ConsumedRecord:
 
 
 async def read_record(call: PageCall, at: TopicPartition, offset: int) -> ConsumedRecord:
-    """One record. Raises RefusedRequest if there is none at this offset."""
+    """One record. Raises RefusedRequest if there is no such partition, or no record at this offset."""
+    if (await call.admin.topics.describe(at.topic)).partition(at.partition) is None:
+        raise RefusedRequest(404, f"topic {at.topic} has no partition {at.partition}")
     bounds = (await call.admin.topics.bounds_each([at])).all()[at]
     if not bounds.start <= offset < bounds.end:
         hint = f"its records have offsets from {bounds.start:,} up to {bounds.end:,}" if bounds.end else "it is empty"

@@ -42,7 +42,7 @@ _FORMATS = (
 )
 _KEY_FORMATS = ((TypedFormat.none.value, "it has none"), *_FORMATS)
 _VALUE_FORMATS = (*_FORMATS, (TypedFormat.none.value, "null: a tombstone"))
-_OPTIONS = ProducerOptions(
+SENDING = ProducerOptions(
     linger_ms=0,
     max_request_bytes=limits.CONSOLE_FORM_BYTES_MAX,
     request_timeout_ms=limits.CONSOLE_DELIVERY_MS // 2,
@@ -87,7 +87,7 @@ async def _send(
     headers: list[tuple[str, bytes | None]],
     partition: int | None,
 ) -> RecordMetadata:
-    async with Producer(call.admin.cluster, _OPTIONS) as producer:
+    async with Producer(call.admin.cluster, SENDING) as producer:
         return await producer.send(topic, value, key, headers=headers, partition=partition)
 
 
