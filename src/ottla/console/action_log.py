@@ -24,7 +24,7 @@ def note_action(request: Request, call: PageCall, status: int) -> None:
     """Note how an action has ended."""
     if request.method != "POST":
         return
-    who, where, what = _who(call), _where(request), _cut(call.path)
+    who, where, what = _who(call), call.host, _cut(call.path)
     if call.session is None:
         claimed = _cut(call.form.get("user", ""))
         if status < 400:
@@ -41,15 +41,11 @@ def note_refusal(request: Request, call: PageCall, status: int) -> None:
     """Note an action that has not passed the gate."""
     if request.method == "POST":
         template = "%s at %s: the gate refused %s with status %d"
-        log.info(template, _who(call), _where(request), _cut(call.path), status)
+        log.info(template, _who(call), call.host, _cut(call.path), status)
 
 
 def _who(call: PageCall) -> str:
     return "nobody" if call.session is None else call.session.access.user or "everybody"
-
-
-def _where(request: Request) -> str:
-    return "?" if request.client is None else request.client.host
 
 
 def _cut(text: str) -> str:

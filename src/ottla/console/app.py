@@ -60,7 +60,8 @@ class ConsoleApp:
         assert static_files.address_of("console.js"), "its route is declared"
         self._options = options
         self._sessions = sessions
-        self._at_once = 0
+        self._at_once = 0  # of visitors with a session
+        self._strangers = 0  # requests of the others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,6 +74,8 @@ class ConsoleApp:
         theme = request.cookies.get(THEME_COOKIE, "")
         path = _raw_path(request)
         call = PageCall(path, self._options, self._sessions, theme=theme if theme in _THEMES else "")
+        if request.client is not None:
+            call = replace(call, host=request.client.host)
         try:
             check_host(request, self._options)
             check_reader(request)
@@ -87,7 +90,7 @@ class ConsoleApp:
             note_refusal(request, call, response.status_code)
             return response
         with ExitStack() as place:
-            place.callback(self._leave, call)
+            place.callback(self._count, call, -1)
             try:
                 async with asyncio.timeout(limits.CONSOLE_PAGE_S):
                     answer = await route.handler(call)
@@ -123,20 +126,24 @@ class ConsoleApp:
         return route, call
 
     def _enter(self, call: PageCall) -> None:
-        of_session = 0 if call.session is None else call.session.requests
-        if (
-            self._at_once >= limits.CONSOLE_REQUESTS_AT_ONCE_MAX
-            or of_session >= limits.CONSOLE_REQUESTS_PER_SESSION_MAX
-        ):
+        """Count a request. Strangers are counted apart: their waiting to sign in takes no place of those who have."""
+        if call.session is None:
+            is_full = self._strangers >= limits.CONSOLE_STRANGERS_AT_ONCE_MAX
+        else:
+            is_full = (
+                self._at_once >= limits.CONSOLE_REQUESTS_AT_ONCE_MAX
+                or call.session.requests >= limits.CONSOLE_REQUESTS_PER_SESSION_MAX
+            )
+        if is_full:
             raise RefusedRequest(503, "the console is busy", "try again in a moment")
-        self._at_once += 1
-        if call.session is not None:
-            call.session.requests += 1
+        self._count(call, 1)
 
-    def _leave(self, call: PageCall) -> None:
-        self._at_once -= 1
-        if call.session is not None:
-            call.session.requests -= 1
+    def _count(self, call: PageCall, one: int) -> None:
+        if call.session is None:
+            self._strangers += one
+        else:
+            self._at_once += one
+            call.session.requests += one
 
     def _sign_in(self, request: Request) -> Answer:
         if "x-fragment" in request.headers:

@@ -28,6 +28,7 @@ class PageCall:
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    host: str = "?"  # of the client
     theme: str = ""  # `light` or `dark`; empty: what the browser says
 
     @property

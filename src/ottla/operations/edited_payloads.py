@@ -60,7 +60,7 @@ def headers_of(text: str) -> list[tuple[str, bytes | None]]:
     wrong = 'headers are a list in JSON: [["name", "text"], ["name", null], ["name", {"hex": "00ff"}]]'
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError(wrong) from None
     if not isinstance(found, list):
         raise ValueError(wrong)

@@ -6,9 +6,10 @@ from starlette.responses import Response
 
 from ottla.model import limits
 from ottla.registry.port import ForwardFailed, NotLeader, Unavailable
-from ottla.registry.security.refusals import Forbidden, TooBusy, Unauthorized
+from ottla.registry.security.refusals import Forbidden, Unauthorized
 from ottla.schemas.registry.refusal import RegistryRefusal
 from ottla.web.answers import error_answer
+from ottla.web.password_turns import TooBusy
 
 
 class BadRequest(Exception):

@@ -15,11 +15,10 @@ from tests.server.security.secured import Certificates
 
 from ottla.model import limits
 from ottla.registry.leader import ElectionOptions
-from ottla.registry.security.password_turns import PasswordTurns
 from ottla.registry.security.passwords import ConfirmedPasswords
-from ottla.registry.security.refusals import TooBusy
 from ottla.registry.store import StoreOptions
 from ottla.testing.registry import Registry
+from ottla.web.password_turns import PasswordTurns, TooBusy
 
 FLOOD, GOOD = "127.0.0.2", "127.0.0.3"
 ATTACKERS = 2 * (limits.PASSWORD_CHECKS_PER_HOST_MAX + limits.PASSWORD_CHECKS_WAITING_PER_HOST_MAX)

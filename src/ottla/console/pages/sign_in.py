@@ -8,8 +8,10 @@ from ottla.console.answers import Answer, Page, Redirect
 from ottla.console.call import PageCall
 from ottla.console.parts.forms import any_form, field, hidden
 from ottla.console.parts.words import notice
+from ottla.console.refusals import RefusedRequest
 from ottla.console.routing import action, page
 from ottla.console.security.gate import COOKIE
+from ottla.web.password_turns import TooBusy
 
 
 @page("/sign-in", is_open=True)
@@ -26,16 +28,15 @@ async def sign_in(call: PageCall) -> Answer:
     user, password = call.text("user"), call.form.get("password", "")
     if not password:
         return _form(call, "the password is missing")
-    with call.sessions.signing_in():
-        access = Access(call.options, user, password)
-        try:
-            await access.check()
-        except (AuthenticationError, ValueError):
-            await access.close()
-            return _form(call, "the cluster refuses this user or password")
-        except BaseException:
-            await access.close()
-            raise
+    try:
+        async with call.sessions.password_turns.turn(call.host, user):
+            access = await _accepted(call, user, password)
+    except TooBusy:
+        raise RefusedRequest(503, "too many users are signing in", "try again in a moment") from None
+    if access is None:
+        return _form(call, "the cluster refuses this user or password")
+    if call.session is not None:
+        call.sessions.end(call.session)  # whoever signs in again means to be somebody else from here on
     return Redirect(_target(call), cookies={COOKIE: call.sessions.begin(access).id})
 
 
@@ -44,6 +45,20 @@ async def sign_out(call: PageCall) -> Answer:
     assert call.session is not None, "the route is not open"
     call.sessions.end(call.session)
     return Redirect("/sign-in", cookies={COOKIE: ""})
+
+
+async def _accepted(call: PageCall, user: str, password: str) -> Access | None:
+    """Return the clients of a user; None if the cluster refuses the password."""
+    access = Access(call.options, user, password)
+    try:
+        await access.check()
+    except (AuthenticationError, ValueError):
+        await access.close()
+        return None
+    except BaseException:
+        await access.close()
+        raise
+    return access
 
 
 def _form(call: PageCall, wrong: str = "") -> Page:

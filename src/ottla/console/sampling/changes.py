@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ottla.client.metadata import NO_LEADER, PartitionInfo
 from ottla.console.html import path_to
+from ottla.console.named import named_path
 from ottla.console.parts.words import Mood
 from ottla.model.ids import TopicPartition
 from ottla.operations.sampling.sample import TopSample
@@ -47,13 +48,13 @@ def changed_groups(before: TopSample, now: TopSample, time_ms: int) -> list[Clus
     for name in sorted(earlier.keys() & later.keys()):
         was, now_is = earlier[name], later[name]
         if was != now_is and now_is in _REBALANCES:
-            found.append(ClusterChange(time_ms, f"group {name} rebalances", "fair", path_to("groups", name)))
+            found.append(ClusterChange(time_ms, f"group {name} rebalances", "fair", named_path("groups", name)))
         elif was != now_is and now_is == "Empty":
             found.append(
-                ClusterChange(time_ms, f"group {name} has no members any more", "fair", path_to("groups", name))
+                ClusterChange(time_ms, f"group {name} has no members any more", "fair", named_path("groups", name))
             )
         elif was in _REBALANCES and now_is == "Stable":
-            found.append(ClusterChange(time_ms, f"group {name} is stable", "good", path_to("groups", name)))
+            found.append(ClusterChange(time_ms, f"group {name} is stable", "good", named_path("groups", name)))
     return found
 
 
@@ -62,7 +63,7 @@ def changed_settings(before: Settings, now: Settings, time_ms: int) -> list[Clus
     found = []
     for owner in sorted(before.keys() & now.keys()):
         kind, _, name = owner.partition(" ")
-        to = path_to(f"{kind}s", name) if name else path_to("brokers")
+        to = named_path(f"{kind}s", name) if name else path_to("brokers")
         for setting in sorted(before[owner].keys() | now[owner].keys()):
             was, now_is = before[owner].get(setting), now[owner].get(setting)
             if was != now_is:
@@ -130,7 +131,7 @@ def _named(time_ms: int, noun: str, names: Iterable[str], did: str, place: str) 
     listed = sorted(names)
     if not listed:
         return []
-    to = path_to(place, listed[0]) if len(listed) == 1 and not did.endswith(("deleted", "ended")) else path_to(place)
+    to = named_path(place, listed[0]) if len(listed) == 1 and not did.endswith(("deleted", "ended")) else path_to(place)
     return [ClusterChange(time_ms, f"{_some(noun, listed)} {did}", "plain", to)]
 
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 
 from ottla.console.access import Access
-from ottla.console.refusals import RefusedRequest
 from ottla.model import limits
+from ottla.web.password_turns import PasswordTurns
 
 _SECRET_BYTES = 32
 
@@ -44,19 +43,8 @@ class Sessions:
         self._steady_s = steady_s
         self._by_id: dict[str, ConsoleSession] = {}
         self._everybody = None if everybody is None else ConsoleSession(everybody, steady_s())
-        self._signing_in = 0
+        self.password_turns = PasswordTurns()  # of those who sign in
         self._closing: set[asyncio.Task[None]] = set()
-
-    @contextmanager
-    def signing_in(self) -> Iterator[None]:
-        """The turn of one user who signs in: the cluster is asked about few passwords at a time."""
-        if self._signing_in >= limits.CONSOLE_SIGN_INS_AT_ONCE_MAX:
-            raise RefusedRequest(503, "too many users are signing in", "try again in a moment")
-        self._signing_in += 1
-        try:
-            yield
-        finally:
-            self._signing_in -= 1
 
     def begin(self, access: Access) -> ConsoleSession:
         """Begin a session for a user who has signed in."""

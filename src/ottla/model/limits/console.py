@@ -40,8 +40,6 @@ CONSOLE_SESSIONS_MAX = 200
 # After how long without a request a session ends, and how long it may last at all.
 CONSOLE_SESSION_IDLE_S = 3_600
 CONSOLE_SESSION_S = 12 * 3_600
-# Attempts to sign in that are under way at a time; others are told to try again.
-CONSOLE_SIGN_INS_AT_ONCE_MAX = 16
 # Messages to a user that wait for the next page.
 CONSOLE_MESSAGES_MAX = 5
 # Bytes of a form: to sign in (and whatever else those send who have not), and a record to produce, or a schema.
@@ -50,6 +48,12 @@ CONSOLE_FORM_BYTES_MAX = 2 * MIB
 # Requests that the console works on at a time, for all users, and for one of them.
 CONSOLE_REQUESTS_AT_ONCE_MAX = 256
 CONSOLE_REQUESTS_PER_SESSION_MAX = 32
+# Requests of visitors without a session: more than there are passwords that wait for their check.
+CONSOLE_STRANGERS_AT_ONCE_MAX = 512
+# Threads of calls to the schema registry, of reading the status of pipelines, and of decoding records.
+CONSOLE_REGISTRY_THREADS = 8
+CONSOLE_BOARD_THREADS = 8
+CONSOLE_DECODING_THREADS = 4
 # How long a page may take; a search, which shows its progress, may take longer.
 CONSOLE_PAGE_S = 30
 CONSOLE_STREAM_S = 600

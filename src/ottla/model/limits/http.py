@@ -28,7 +28,8 @@ AUTHORIZATION_BYTES_MAX = 16 * KIB
 # Within that time a password that was changed or revoked is still accepted.
 PASSWORDS_CONFIRMED_MAX = 1_000
 PASSWORD_CONFIRMED_MS = 30_000
-# Passwords that brokers are asked about at the same time, and requests that wait for that; the others get 503.
+# Passwords that brokers are asked about at the same time, for a registry or a console, and requests that wait for that;
+# the others get 503.
 PASSWORD_CHECKS_AT_ONCE_MAX = 16
 PASSWORD_CHECKS_WAITING_MAX = 256
 # The same limits for one client address, and for one user, so that a flood of wrong passwords leaves room for others.

@@ -23,11 +23,12 @@ from ottla.registry.errors import BadRequest
 from ottla.registry.security.caller import Caller, certificate_of, host_of
 from ottla.registry.security.https_listener import HttpsListener
 from ottla.registry.security.passwords import PasswordCheck
-from ottla.registry.security.refusals import TooBusy, Unauthorized
+from ottla.registry.security.refusals import Unauthorized
 from ottla.registry.security.tokens import TokenCheck
 from ottla.security.jwt import InvalidToken
 from ottla.security.name_rules import NoMatchingRule
 from ottla.security.principal import Principal
+from ottla.web.password_turns import TooBusy
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ Rules:
 - A confirmed password is remembered for a short time, as one salted hash per user; the password itself is not kept. The
   hash is forgotten when a broker refuses that password. A different password, which anybody can send, leaves it.
 - If no broker can be asked, the password is neither right nor wrong: `Unavailable` is raised.
-- The number of checks at a time, and of those that wait, is bounded, and clients take turns (`password_turns.py`).
+- The number of checks at a time, and of those that wait, is bounded, and clients take turns (`web/password_turns.py`).
 - Requests of one client with the same user and password share one check.
 """
 
@@ -32,7 +32,7 @@ from ottla.client.security.secret import LiteralSecret
 from ottla.client.security.security import Security
 from ottla.model import limits
 from ottla.registry.port import Unavailable
-from ottla.registry.security.password_turns import PasswordTurns
+from ottla.web.password_turns import PasswordTurns
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,4 @@
-"""Errors for clients that are refused: not authenticated (401), not authorized (403), or not authenticated yet because
-too many passwords are being checked (503).
-"""
+"""Errors for clients that are refused: not authenticated (401) or not authorized (403)."""
 
 from __future__ import annotations
 
@@ -32,7 +30,3 @@ class Forbidden(Exception):
     def __init__(self, text: str, right: MissingRight | None = None) -> None:
         super().__init__(text)
         self.right = right
-
-
-class TooBusy(Exception):
-    """Too many passwords are being checked; the client may try again soon."""

@@ -75,7 +75,7 @@ async def audit(call: PageCall) -> Page:
 def _row(value: bytes, timestamp_ms: int) -> AuditRow:
     try:
         entry = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         entry = None
     if not isinstance(entry, dict):
         return AuditRow(timestamp_ms, "", "", "not an entry", "", False, value[:200].decode("utf-8", "replace"))

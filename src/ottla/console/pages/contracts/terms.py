@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from ottla.client.admin import Admin
 from ottla.client.admin.configs import ConfigEntry
 from ottla.client.registry import RegistryError, RegistryUnreachable
 from ottla.console.access import Access
+from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.resources import Resource, ResourceType
@@ -104,7 +104,7 @@ async def known_subjects(access: Access) -> frozenset[str] | None:
     if access.registry is None:
         return None
     try:
-        return frozenset(await asyncio.to_thread(access.registry.subjects))
+        return frozenset(await in_thread(BlockingWork.registry, access.registry.subjects))
     except (RegistryError, RegistryUnreachable):
         return None
 

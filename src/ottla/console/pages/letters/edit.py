@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from ottla.console.parts.forms import area, choice, field, form
 from ottla.console.parts.words import code, notice
 from ottla.console.refusals import WrongInput
 from ottla.console.routing import action, page
+from ottla.console.threads import BlockingWork, in_thread
 from ottla.operations.dead_letters import PREFIX, REDRIVEN_FROM
 from ottla.operations.edited_payloads import EditFormat, editable, edited, headers_of, headers_text
 from ottla.operations.errors import CommandError
@@ -119,10 +119,10 @@ async def _payload(call: PageCall, subject: str, format_: str, text: str) -> byt
     registry = call.registry
     try:
         value = json.loads(text)
-    except ValueError as error:
-        raise WrongInput(f"this is no JSON: {error}") from None
-    encoder = await asyncio.to_thread(SubjectEncoder, registry, subject, PayloadType.auto)
-    return await asyncio.to_thread(encoder.encode, value)
+    except (ValueError, RecursionError) as error:
+        raise WrongInput(f"this is no JSON that can be read: {error}") from None
+    encoder = await in_thread(BlockingWork.registry, SubjectEncoder, registry, subject, PayloadType.auto)
+    return await in_thread(BlockingWork.registry, encoder.encode, value)
 
 
 async def _partition(call: PageCall, topic: str, text: str) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 from ottla.client.consumer.ranges import ConsumedRecord
@@ -17,6 +16,7 @@ from ottla.console.parts.tables import Column, plain_table
 from ottla.console.parts.words import badge, block, card, cards, code, facts, link, notice, told
 from ottla.console.refusals import RefusedRequest
 from ottla.console.routing import page
+from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.operations.dead_letters import PREFIX, DeadLetter, letter_of
 from ottla.operations.edited_payloads import EditFormat, editable
@@ -63,7 +63,7 @@ async def decoded(call: PageCall, record: ConsumedRecord, *, of_key: bool) -> st
         except Exception:  # a registry that is away, or a payload that only looks as if it had a schema
             return None
 
-    shown = await asyncio.to_thread(read)
+    shown = await in_thread(BlockingWork.decoding, read)
     if not isinstance(shown, JsonText):
         return None
     return json.dumps(json.loads(shown), ensure_ascii=False, indent=2)

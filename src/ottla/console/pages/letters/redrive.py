@@ -122,7 +122,7 @@ async def redrive(call: PageCall) -> Page:
 def _places(text: str) -> list[tuple[int, int]]:
     try:
         found = [(int(partition), int(offset)) for partition, offset in json.loads(text)]
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise WrongInput("the letters to be sent cannot be read", "look at the preview again") from None
     if len(found) > limits.CONSOLE_LETTERS_SENT_MAX or any(part < 0 for each in found for part in each):
         raise WrongInput(f"at most {limits.CONSOLE_LETTERS_SENT_MAX:,} letters are sent at a time")

@@ -15,6 +15,7 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.client.options import wall_clock_ms
 from ottla.console.access import Access
 from ottla.console.refusals import RefusedRequest, WrongInput
+from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.spark.pipelines.status import LIVE, Board, PipelineStatus
 
@@ -38,7 +39,7 @@ class PipelineDesk:
     def __init__(self, access: Access) -> None:
         self._client = Blocking(access.client_options)
         self._board = Board(self._client)
-        self._lock = threading.Lock()
+        self._lock = asyncio.Lock()
         self._past: dict[tuple[str, str], deque[PipelinePoint]] = {}
 
     async def statuses(self) -> dict[str, PipelineStatus]:
@@ -82,11 +83,17 @@ class PipelineDesk:
         threading.Thread(target=self._client.close, kwargs={"discard": True}, daemon=True).start()
 
     async def _in_thread(self, work: Callable[[Board], T]) -> T:
-        def locked() -> T:
-            with self._lock:
-                return work(self._board)
+        # The next call waits here, and not in a thread, of which there are few; and until this one has really ended,
+        # because the page that asks may end before.
+        await self._lock.acquire()
+        running = asyncio.ensure_future(in_thread(BlockingWork.board, work, self._board))
+        running.add_done_callback(self._ended)
+        return await asyncio.shield(running)
 
-        return await asyncio.to_thread(locked)
+    def _ended(self, running: asyncio.Future[T]) -> None:
+        self._lock.release()
+        if not running.cancelled():
+            running.exception()  # asyncio would log it if the page has ended before
 
     def _remember(self, status: PipelineStatus) -> None:
         if status.state == "lost":

@@ -5,8 +5,6 @@ What the form has is kept when it cannot be sent; a schema of the registry says 
 
 from __future__ import annotations
 
-import asyncio
-
 from ottla.client.metadata import TopicInfo
 from ottla.client.producer.accumulator import RecordMetadata
 from ottla.client.producer.producer import Producer, ProducerOptions
@@ -23,6 +21,7 @@ from ottla.console.parts.forms import area, choice, field, form
 from ottla.console.parts.words import card, notice
 from ottla.console.refusals import WrongInput
 from ottla.console.routing import action, page
+from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.operations.records.contents import ContentFormat
@@ -100,7 +99,7 @@ async def _typed(call: PageCall, topic: str, what: str) -> bytes | None:
     text = _lines(call.form.get(what, ""))
     subject = call.form.get(f"{what}_subject", "").strip() or f"{topic}-{what}"
     registry = call.registry if typed is TypedFormat.registry else None
-    return await asyncio.to_thread(content_bytes, what, text, typed, registry, subject)
+    return await in_thread(BlockingWork.registry, content_bytes, what, text, typed, registry, subject)
 
 
 def _lines(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from ottla.console.html import Content, Markup, tag
 from ottla.console.pages.topics.frame import topic_path
 from ottla.console.parts.tables import Column, plain_table
 from ottla.console.parts.words import badge, code, link, told
+from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.operations.formats import size_text, time_text
 from ottla.operations.records.contents import ContentFormat, ReadContent, RecordReader
@@ -28,8 +28,8 @@ class ShownRecord(NamedTuple):
 
 
 async def read_records(records: Sequence[ConsumedRecord], reader: RecordReader) -> list[ShownRecord]:
-    return await asyncio.to_thread(
-        lambda: [ShownRecord(each, reader.key(each), reader.value(each)) for each in records]
+    return await in_thread(
+        BlockingWork.decoding, lambda: [ShownRecord(each, reader.key(each), reader.value(each)) for each in records]
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from ottla.client.registry import RegistryError, SchemaRegistry, request_of
 from ottla.client.registry_calls import verdict_of, version_of, versions_of
 from ottla.console.answers import Answer, Page, Redirect
@@ -15,6 +13,7 @@ from ottla.console.parts.forms import any_form, area, check_box, choice, field, 
 from ottla.console.parts.words import card, notice, told
 from ottla.console.refusals import WrongInput
 from ottla.console.routing import action, page
+from ottla.console.threads import BlockingWork, in_thread
 from ottla.operations.schema_text import parse_reference, pretty
 from ottla.schemas.schema import SchemaSource, SchemaType
 
@@ -30,7 +29,9 @@ async def new_page(call: PageCall) -> Page:
 async def register_new(call: PageCall) -> Answer:
     subject = call.text("subject")
     try:
-        version = await asyncio.to_thread(_register, call.registry, subject, _source(call), _normalizes(call))
+        version = await in_thread(
+            BlockingWork.registry, _register, call.registry, subject, _source(call), _normalizes(call)
+        )
     except RegistryError as error:
         return _new(call, notice(told(error.message), "bad"))
     return Redirect(path_to("schemas", subject), done=f"Version {version} of {subject} is registered")
@@ -39,10 +40,10 @@ async def register_new(call: PageCall) -> Answer:
 @page("/schemas/{subject}/register")
 async def candidate_page(call: PageCall) -> Page:
     subject = call.params["subject"]
-    versions = await asyncio.to_thread(versions_of, call.registry, subject)
+    versions = await in_thread(BlockingWork.registry, versions_of, call.registry, subject)
     if not versions:
         return _page(call, SchemaSource(""))
-    latest = await asyncio.to_thread(version_of, call.registry, subject, versions[-1])
+    latest = await in_thread(BlockingWork.registry, version_of, call.registry, subject, versions[-1])
     kind = SchemaType(latest.kind) if latest.kind in list(SchemaType) else SchemaType.AVRO
     return _page(call, SchemaSource(pretty(latest.kind, latest.text), kind, latest.references))
 
@@ -52,7 +53,7 @@ async def check(call: PageCall) -> Answer:
     """Whether the schema could be the next version; it is not registered."""
     subject, source = call.params["subject"], _source(call)
     try:
-        found, lines = await asyncio.to_thread(_check, call.registry, subject, source)
+        found, lines = await in_thread(BlockingWork.registry, _check, call.registry, subject, source)
     except RegistryError as error:
         return _page(call, source, notice(["the registry refuses the schema: ", told(error.message)], "bad"))
     if found:
@@ -71,7 +72,7 @@ async def check(call: PageCall) -> Answer:
 async def register(call: PageCall) -> Answer:
     subject, source = call.params["subject"], _source(call)
     try:
-        version = await asyncio.to_thread(_register, call.registry, subject, source, _normalizes(call))
+        version = await in_thread(BlockingWork.registry, _register, call.registry, subject, source, _normalizes(call))
     except RegistryError as error:
         return _page(call, source, notice(["it is not registered: ", told(error.message)], "bad"))
     return Redirect(path_to("schemas", subject), done=f"Version {version} of {subject} is registered")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from ottla.client.registry import RegistryError, SchemaRegistry
 from ottla.client.registry_calls import delete_versions, level_of, referrers_of, set_level, versions_of
 from ottla.console.answers import Page, Redirect
@@ -15,6 +13,7 @@ from ottla.console.parts.forms import check_box, choice, field, form
 from ottla.console.parts.words import card, facts, notice, told
 from ottla.console.refusals import RefusedRequest, WrongInput
 from ottla.console.routing import action, page
+from ottla.console.threads import BlockingWork, in_thread
 from ottla.schemas.compatibility import Level
 
 _DEFAULT = "default"
@@ -30,7 +29,7 @@ _MEANINGS = (
 @page("/schemas/{subject}/level")
 async def level_page(call: PageCall) -> Page:
     subject = call.params["subject"]
-    level = await asyncio.to_thread(level_of, call.registry, subject)
+    level = await in_thread(BlockingWork.registry, level_of, call.registry, subject)
     options = [(_DEFAULT, "that of the registry"), *((each.value, each.value) for each in Level)]
     entry = form(
         call,
@@ -48,7 +47,9 @@ async def change_level(call: PageCall) -> Redirect:
     subject, given = call.params["subject"], call.text("level")
     if given != _DEFAULT and given not in list(Level):
         raise WrongInput(f"the level is one of {', '.join(Level)}")
-    await asyncio.to_thread(set_level, call.registry, subject, None if given == _DEFAULT else Level(given))
+    await in_thread(
+        BlockingWork.registry, set_level, call.registry, subject, None if given == _DEFAULT else Level(given)
+    )
     what = "that of the registry" if given == _DEFAULT else given
     return Redirect(path_to("schemas", subject), done=f"The compatibility level of {subject} is {what}")
 
@@ -56,7 +57,7 @@ async def change_level(call: PageCall) -> Redirect:
 @page("/schemas/{subject}/delete")
 async def delete_page(call: PageCall) -> Page:
     subject = call.params["subject"]
-    live, every, referred = await asyncio.to_thread(_preview, call.registry, subject)
+    live, every, referred = await in_thread(BlockingWork.registry, _preview, call.registry, subject)
     if not every:
         raise RefusedRequest(404, "there is no such subject")
     options = [("", "all versions"), *((str(each), f"version {each}") for each in reversed(every))]
@@ -96,7 +97,7 @@ async def delete(call: PageCall) -> Redirect:
         raise WrongInput("the name that was typed is not that of the subject: nothing was deleted")
     version = call.number("version", 0, most=2**31 - 1) or None
     permanent = "permanent" in call.form
-    gone = await asyncio.to_thread(delete_versions, call.registry, subject, version, permanent=permanent)
+    gone = await in_thread(BlockingWork.registry, delete_versions, call.registry, subject, version, permanent=permanent)
     what = f"Version{'s' if len(gone) > 1 else ''} {', '.join(map(str, gone))} of {subject}"
     done = f"{what} {'were' if len(gone) > 1 else 'was'} deleted" + (" permanently" if permanent else "")
     return Redirect("/schemas", done=done)

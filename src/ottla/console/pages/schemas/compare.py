@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from ottla.console.pages.schemas.subject import subject_tabs, trail_of
 from ottla.console.parts.forms import choice, query_form
 from ottla.console.parts.words import badge, card, cards, notice, told
 from ottla.console.routing import page
+from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.operations.schema_text import diff_lines, pretty
 from ottla.schemas.parse import parse
@@ -38,13 +38,13 @@ class SchemaDifference(NamedTuple):
 @page("/schemas/{subject}/diff")
 async def diff_page(call: PageCall) -> Page:
     subject, registry = call.params["subject"], call.registry
-    versions = await asyncio.to_thread(versions_of, registry, subject, deleted=True)
+    versions = await in_thread(BlockingWork.registry, versions_of, registry, subject, deleted=True)
     if len(versions) < 2:
         content: Content = notice("there is one version only: there is nothing to compare", "plain")
         return Page("Differences", [subject_tabs(call, subject), content], trail_of(subject))
     old = call.number("old", versions[-2], least=1, most=2**31 - 1)
     new = call.number("new", versions[-1], least=1, most=2**31 - 1)
-    found = await asyncio.to_thread(_compare, registry, subject, versions, old, new)
+    found = await in_thread(BlockingWork.registry, _compare, registry, subject, versions, old, new)
     options = [str(each) for each in reversed(versions)]
     form = query_form(
         path_to("schemas", subject, "diff"),

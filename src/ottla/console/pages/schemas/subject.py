@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import NamedTuple
 
 from ottla.client.registry import RegistryError, SchemaRegistry
@@ -24,6 +23,7 @@ from ottla.console.parts.forms import choice, query_form
 from ottla.console.parts.words import badge, block, card, cards, facts, link, notice, tabs, told
 from ottla.console.refusals import RefusedRequest
 from ottla.console.routing import page
+from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.operations.schema_text import pretty
 from ottla.schemas.schema import Reference
@@ -47,7 +47,7 @@ class SubjectView(NamedTuple):
 async def subject_page(call: PageCall) -> Page:
     subject = call.params["subject"]
     wanted = call.number("version", 0, most=2**31 - 1)
-    seen = await asyncio.to_thread(_read, call.registry, subject, wanted)
+    seen = await in_thread(BlockingWork.registry, _read, call.registry, subject, wanted)
     gone = notice("this subject is softly deleted: registering a schema restores it", "fair")
     content = [
         subject_tabs(call, subject),
@@ -62,7 +62,7 @@ async def subject_page(call: PageCall) -> Page:
 async def text(call: PageCall) -> FileAnswer:
     """The text of a version as it was registered."""
     version = call.number("version", least=1, most=2**31 - 1)
-    found = await asyncio.to_thread(version_of, call.registry, call.params["subject"], version)
+    found = await in_thread(BlockingWork.registry, version_of, call.registry, call.params["subject"], version)
     ending = {"AVRO": "avsc", "PROTOBUF": "proto"}.get(found.kind, "json")
     name = f"{found.subject}-{found.version}.{ending}"
     return FileAnswer(found.text.encode("utf-8", "replace"), "text/plain; charset=utf-8", name)

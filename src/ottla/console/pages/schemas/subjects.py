@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from ottla.client.registry import RegistryError, SchemaRegistry
@@ -19,6 +18,7 @@ from ottla.console.html import Content, Markup, path_to, tag
 from ottla.console.parts.tables import Column, cut, listed
 from ottla.console.parts.words import badge, card, figure, figures, link, notice, told
 from ottla.console.routing import page
+from ottla.console.threads import BlockingWork, in_thread
 
 NO_REGISTRY = "no schema registry is known"
 
@@ -28,9 +28,9 @@ async def subjects_page(call: PageCall) -> Page:
     if call.access.registry is None:
         return Page("Schemas", notice(NO_REGISTRY, "fair", "`ottla console --registry URL` names one"))
     registry = call.registry
-    found, deleted, level = await asyncio.to_thread(_read, registry)
+    found, deleted, level = await in_thread(BlockingWork.registry, _read, registry)
     part = cut(call, _columns({}), found, text=_text, sort="subject")
-    levels = await asyncio.to_thread(_levels, registry, [each.subject for each in part.shown])
+    levels = await in_thread(BlockingWork.registry, _levels, registry, [each.subject for each in part.shown])
     table = listed(call, _columns(levels), part, empty="no schema is registered yet", noun="subject")
     counts = figures(
         figure("subjects", f"{len(found):,}"),

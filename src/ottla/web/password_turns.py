@@ -17,7 +17,10 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from ottla.model import limits
-from ottla.registry.security.refusals import TooBusy
+
+
+class TooBusy(Exception):
+    """Too many passwords are being checked; the client may try again soon."""
 
 
 class _Waiter(NamedTuple):

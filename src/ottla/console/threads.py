@@ -1,0 +1,37 @@
+"""Threads for work that blocks. Each kind of work has a bounded number of its own, so that a registry that is slow, for
+example, keeps neither the decoding of records nor the event loop's own threads (names of hosts) from going on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from ottla.model import limits
+
+A = ParamSpec("A")
+T = TypeVar("T")
+
+
+class BlockingWork(Enum):
+    """What the threads are for."""
+
+    registry = "registry"
+    board = "board"
+    decoding = "decoding"
+
+
+_THREADS = {
+    BlockingWork.registry: ThreadPoolExecutor(limits.CONSOLE_REGISTRY_THREADS, "console-registry"),
+    BlockingWork.board: ThreadPoolExecutor(limits.CONSOLE_BOARD_THREADS, "console-board"),
+    BlockingWork.decoding: ThreadPoolExecutor(limits.CONSOLE_DECODING_THREADS, "console-decoding"),
+}
+
+
+async def in_thread(kind: BlockingWork, do: Callable[A, T], *args: A.args, **kwargs: A.kwargs) -> T:
+    """Call a function in a thread of its kind. Cancelled before a thread is free, the call is dropped."""
+    return await asyncio.get_running_loop().run_in_executor(_THREADS[kind], partial(do, *args, **kwargs))
