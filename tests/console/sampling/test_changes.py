@@ -78,3 +78,12 @@ def test_settings() -> None:
         ("topic t: gone is back to its default", "/topics/t"),
         ("topic t: retention.ms is '2', was '1'", "/topics/t"),
     ]
+
+
+def test_names_that_are_no_step_of_a_path_have_an_address() -> None:
+    def groups(name: str, state: str) -> TopSample:
+        return TopSample(0.0, groups=[GroupListing(name, "classic", state, "consumer")])
+
+    for name in ("..", ".", ""):
+        found = changed_groups(groups(name, "Stable"), groups(name, "Empty"), 0)
+        assert [each.to for each in found] == [f"/groups/~?named={name}"]

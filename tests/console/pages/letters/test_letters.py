@@ -154,7 +154,7 @@ def test_what_there_is_no_time_for_can_be_gone_on_with(
     page = visitor.send("/letters/slow.dlq/redrive", "/letters/slow.dlq/redrive")
     assert "0 of 1 letters were sent" in page.words and "Go on with 1 letter" in page.words
     assert not records(client, "patient")
-    for text in ("{", "[1]", "[[0]]", '[["a", 1]]', "[[-1, 0]]"):
+    for text in ("{", "[1]", "[[0]]", '[["a", 1]]', "[[-1, 0]]", "[" * 200_000):
         assert visitor.send("/letters/slow.dlq/redrive", "/letters/slow.dlq/redrive", places=text).status == 400
     fields = {"_token": token(visitor, "/letters/slow.dlq/redrive"), "places": "[[0, 0], [0, 1]]"}
     monkeypatch.setattr(limits, "CONSOLE_LETTERS_SENT_MAX", 1)
@@ -235,7 +235,11 @@ def test_an_avro_letter_is_edited_as_json(broker: EmbeddedBroker, client: Blocki
         assert 'value="schema" selected' in visitor.get(edit).text
         fields = {"topic": "avro", "key_format": "null", "value_format": "schema", "headers": "[]"}
         assert "not a value of avro-value" in visitor.send(edit, send, value='{"n": "x"}', **fields).words
-        assert "this is no JSON" in visitor.send(edit, send, value="{", **fields).words
+        for unreadable in ("{", "[" * 200_000):
+            shown = visitor.send(edit, send, value=unreadable, **fields)
+            assert (shown.status, "this is no JSON" in shown.words) == (400, True)
+        deep = visitor.send(edit, send, value='{"n": 8}', **{**fields, "headers": "[" * 200_000})
+        assert (deep.status, "headers are a list in JSON" in deep.words) == (400, True)
         assert "it is at offset 0 of avro-0" in visitor.send(edit, send, value='{"n": 8}', **fields).words
         (sent,) = records(client, "avro")
         assert sent.value == SubjectEncoder(known, "avro-value", PayloadType.auto).encode({"n": 8})
