@@ -5,7 +5,7 @@ there is no preference, 406 if it accepts none of them. Bodies are accepted in a
 `application/octet-stream`).
 
 Each request passes the gate first (`registry/security`), and then needs the right that its route declares. Its body is
-read after that, so that only a client that is known, or an instance that forwards, can send a long one.
+read after that, except to check the signature of another instance that forwards the request.
 """
 
 from __future__ import annotations

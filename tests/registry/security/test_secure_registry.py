@@ -190,8 +190,14 @@ def test_an_authorization_header_that_is_too_long_is_refused(shared: str) -> Non
     assert ask(shared, "GET", "/subjects", basic("admin", "x" * 20_000)).status == 431
 
 
-@pytest.mark.parametrize("headers", [(), (basic("admin", "wrong"),)], ids=["nobody", "a wrong password"])
-def test_who_is_refused_is_refused_before_the_body_has_come(shared: str, headers: tuple[tuple[str, str], ...]) -> None:
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [((), 401), ((basic("admin", "wrong"),), 401), ((("X-Forward", "true"),), 403)],
+    ids=["nobody", "a wrong password", "an instance without a signature"],
+)
+def test_who_is_refused_is_refused_before_the_body_has_come(
+    shared: str, headers: tuple[tuple[str, str], ...], status: int
+) -> None:
     """Nothing of the body is sent, and the client waits for the answer less long than the registry for a body."""
     parts = urlsplit(shared)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=15)
@@ -199,7 +205,7 @@ def test_who_is_refused_is_refused_before_the_body_has_come(shared: str, headers
     for name, value in (("Content-Length", str(limits.HTTP_BODY_BYTES_MAX)), *headers):
         connection.putheader(name, value)
     connection.endheaders()
-    assert connection.getresponse().status == 401
+    assert connection.getresponse().status == status
     connection.close()
 
 

@@ -37,8 +37,9 @@ class RegistryGate:
         Raises Unauthorized, Forbidden (for a forwarded request that is not trusted), Unavailable, TooBusy.
         """
         if _FORWARDED in request.headers:
-            sent = SealedRequest(self._url, request.method, target_of(request), await request.body())
             try:
+                self._instances.check_head(request)
+                sent = SealedRequest(self._url, request.method, target_of(request), await request.body())
                 caller = self._instances.caller_of(request, sent)
             except BadSeal as bad:
                 log.warning("a forwarded request from %s is refused: %s", host_of(request), bad)

@@ -4,8 +4,8 @@ from ottla.observe.metrics.declaration import Area
 
 registry = Area(
     "Schema registry",
-    "Told by each registry process at its own `/metrics`, to those who may use it. A request that a follower hands to "
-    "the leader counts in both. Times are those of the last one to two minutes.",
+    "Told by each registry process at its own `/metrics`, to those who may describe the cluster. A request that a "
+    "follower hands to the leader counts in both. Times are those of the last one to two minutes.",
 )
 
 REQUESTS = registry.counter(
