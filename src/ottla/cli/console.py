@@ -154,6 +154,8 @@ def _serve(options: ConsoleOptions, log_format: str, *, with_parent: bool) -> No
     from ottla.console.process import run
     from ottla.observe import logs
 
+    if options.signs_in and options.registry is not None and any(map(_is_in_clear, options.registry.urls)):
+        print_warning("the schema registry gets the passwords of visitors unencrypted: give its https:// address")
     if not options.is_loopback and options.certificate is None:
         print_warning("passwords travel unencrypted: --certificate and --key serve HTTPS")
     handler = logs.set_up(sys.stderr, level="WARNING" if with_parent else "INFO", style=LOG_FORMATS[log_format])
@@ -161,6 +163,16 @@ def _serve(options: ConsoleOptions, log_format: str, *, with_parent: bool) -> No
         run(options, _announce, with_parent=with_parent)
     finally:
         logs.tear_down(handler)
+
+
+def _is_in_clear(url: str) -> bool:
+    """Whether what is sent to this registry can be read on its way."""
+    from urllib.parse import urlsplit
+
+    from ottla.security.host import is_loopback
+
+    parts = urlsplit(url)
+    return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
 
 def _announce(service: ConsoleService) -> None:

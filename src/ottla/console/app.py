@@ -133,6 +133,7 @@ class ConsoleApp:
             is_full = (
                 self._at_once >= limits.CONSOLE_REQUESTS_AT_ONCE_MAX
                 or call.session.requests >= limits.CONSOLE_REQUESTS_PER_SESSION_MAX
+                or self._sessions.requests_of(call.session.access.user) >= limits.CONSOLE_REQUESTS_PER_USER_MAX
             )
         if is_full:
             raise RefusedRequest(503, "the console is busy", "try again in a moment")

@@ -31,8 +31,10 @@ class Watch:
         return self.now_s
 
 
-def an_access() -> Access:
-    return Access(ConsoleOptions("127.0.0.1:1"))
+def an_access(user: str = "") -> Access:
+    access = Access(ConsoleOptions("127.0.0.1:1"))
+    access.user = user
+    return access
 
 
 def test_a_session_ends_when_nobody_comes() -> None:
@@ -77,15 +79,31 @@ def test_the_session_that_was_idle_longest_makes_room() -> None:
         watch = Watch()
         sessions = Sessions(watch)
         begun = []
-        for _ in range(limits.CONSOLE_SESSIONS_MAX):
+        for number in range(limits.CONSOLE_SESSIONS_MAX):
             watch.now_s += 1
-            begun.append(sessions.begin(an_access()))
+            begun.append(sessions.begin(an_access("many" if number < 2 else f"user-{number}")))
         watch.now_s += 1
         assert sessions.find(begun[0].id) is begun[0]
         new = sessions.begin(an_access())
-        assert sessions.find(begun[1].id) is None, "it was idle longest"
+        assert sessions.find(begun[1].id) is None, "it was idle longest, of the user with most"
         assert all(sessions.find(each.id) is each for each in (begun[0], *begun[2:], new))
         assert len({each.id for each in (*begun, new)} | {each.token for each in (*begun, new)}) == 2 * len(begun) + 2
+        await sessions.close()
+
+    asyncio.run(run())
+
+
+def test_who_signs_in_again_and_again_signs_nobody_else_out() -> None:
+    async def run() -> None:
+        watch = Watch()
+        sessions = Sessions(watch)
+        admin = sessions.begin(an_access("admin"))
+        for _ in range(3 * limits.CONSOLE_SESSIONS_MAX):
+            watch.now_s += 1
+            last = sessions.begin(an_access("zed"))
+        assert sessions.find(admin.id) is admin and sessions.find(last.id) is last
+        last.requests = 7
+        assert (sessions.requests_of("zed"), sessions.requests_of("admin")) == (7, 0)
         await sessions.close()
 
     asyncio.run(run())

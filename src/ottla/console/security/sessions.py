@@ -1,7 +1,8 @@
 """Sessions: who has signed in, by the secret in their cookie.
 
 Rules:
-- A session ends when its user signs out, has been idle for long, or by its age; the number of sessions is bounded.
+- A session ends when its user signs out, has been idle for long, or by its age. The number of sessions is bounded, of
+  all users and of one: whoever signs in again and again ends sessions of that user, and not those of others.
 - Its id is known to its browser alone (a cookie that scripts cannot read); forms carry another secret, its `token`.
 - Without signing in there is one session for everybody who reaches the console, with a token all the same.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 
 from ottla.console.access import Access
@@ -49,11 +50,23 @@ class Sessions:
     def begin(self, access: Access) -> ConsoleSession:
         """Begin a session for a user who has signed in."""
         self.end_old()
+        while len(own := self._of(access.user)) >= limits.CONSOLE_SESSIONS_PER_USER_MAX:
+            self.end(own[0])
         while len(self._by_id) >= limits.CONSOLE_SESSIONS_MAX:
-            self.end(min(self._by_id.values(), key=lambda each: each.seen_s))
+            counts = Counter(each.access.user for each in self._by_id.values())
+            self.end(self._of(max(counts, key=lambda user: counts[user]))[0])
         session = ConsoleSession(access, self._steady_s())
         self._by_id[session.id] = session
         return session
+
+    def requests_of(self, user: str) -> int:
+        """The requests of a user that are being answered, of all sessions of that user."""
+        return sum(each.requests for each in self._of(user))
+
+    def _of(self, user: str) -> list[ConsoleSession]:
+        """The sessions of a user, the one that was idle longest first."""
+        found = [each for each in self._by_id.values() if each.access.user == user]
+        return sorted(found, key=lambda each: each.seen_s)
 
     def find(self, session_id: str | None) -> ConsoleSession | None:
         """Return the session of a cookie; None if there is none (any more)."""

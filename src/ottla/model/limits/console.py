@@ -35,8 +35,10 @@ CONSOLE_DELIVERY_MS = 15_000
 # Partitions whose segments are drawn on one page, and segments of each.
 CONSOLE_PARTITIONS_DRAWN_MAX = 12
 CONSOLE_SEGMENTS_DRAWN_MAX = 80
-# Signed-in users at a time; the one that was idle longest is signed out for a new one. Each has connections of its own.
+# Sessions at a time, and those of one user; each has connections of its own. For a new one, the session of that user
+# that was idle longest ends; of all users, one of the user who has most.
 CONSOLE_SESSIONS_MAX = 200
+CONSOLE_SESSIONS_PER_USER_MAX = 10
 # After how long without a request a session ends, and how long it may last at all.
 CONSOLE_SESSION_IDLE_S = 3_600
 CONSOLE_SESSION_S = 12 * 3_600
@@ -48,6 +50,7 @@ CONSOLE_FORM_BYTES_MAX = 2 * MIB
 # Requests that the console works on at a time, for all users, and for one of them.
 CONSOLE_REQUESTS_AT_ONCE_MAX = 256
 CONSOLE_REQUESTS_PER_SESSION_MAX = 32
+CONSOLE_REQUESTS_PER_USER_MAX = 64
 # Requests of visitors without a session: more than there are passwords that wait for their check.
 CONSOLE_STRANGERS_AT_ONCE_MAX = 512
 # Threads of calls to the schema registry, of reading the status of pipelines, and of decoding records.

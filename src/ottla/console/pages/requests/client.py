@@ -18,6 +18,7 @@ from ottla.console.parts.forms import field, query_form
 from ottla.console.parts.tables import Column, plain_table
 from ottla.console.parts.times import clock, ms_text
 from ottla.console.parts.words import badge, card, figure, figures, link, live, notice, told
+from ottla.console.refusals import WrongInput
 from ottla.console.routing import page
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
@@ -67,7 +68,10 @@ async def requests_of_client(call: PageCall) -> Page:
 
 @page("/requests/client/now")
 async def requests_of_client_now(call: PageCall) -> Fragment:
-    return Fragment(await _content(call, *_asked(call)))
+    client_id, principal = _asked(call)
+    if not (client_id or principal):
+        raise WrongInput("the address names no client")
+    return Fragment(await _content(call, client_id, principal))
 
 
 def _asked(call: PageCall) -> tuple[str, str]:
