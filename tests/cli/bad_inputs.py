@@ -103,6 +103,7 @@ VALID: dict[str, str | None] = {
     "pipeline list": "pipeline list",
     "pipeline status": "pipeline status p",
     "pipeline stop": "pipeline stop p",
+    "pipeline restart": "pipeline restart p",
     "log dump": None,
     "log verify": None,
     "wire show": None,
@@ -465,4 +466,5 @@ REFUSED = [
     Bad("token expire x", 1, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"),
     Bad("pipeline status nosuch", 1),
     Bad("pipeline stop nosuch", 1),
+    Bad("pipeline restart nosuch", 1),
 ]

@@ -38,6 +38,7 @@ PORTS = {
     "server/otel/pushes.py": {"threading"},
     "server/otel/tracer.py": {"random"},  # seeded by the port's: the system's own asks the kernel for each request
     "server/settings/otel_place.py": {"os"},  # whether the authorities' file can be read
+    "server/ports/cpu_wait.py": {"os", "threading"},  # what the scheduler tells of a thread
     "server/ports/system.py": {"os"},  # locks and limits of the real world
     "server/storage/directories.py": {"threading"},  # a lock: workers write checkpoints, too
     "server/ports/os_disk.py": {"os", "threading"},
@@ -65,6 +66,7 @@ PORTS = {
     "server/settings/security_refusals.py": {"os"},  # whether the audit file can be written
     "server/security/audit/sinks.py": {"os"},  # a file of the operator's choice
     "client/dialling.py": {"ssl", "os"},  # types, and the text of an error
+    "client/profiles.py": {"os", "pathlib"},  # files of the user
     "client/security/context.py": {"ssl", "os"},  # certificates of the real world
     "client/security/tls_failures.py": {"ssl"},
     "client/security/web.py": {"socket", "threading"},  # a connection that ends in time

@@ -114,7 +114,9 @@ def tear_down(handler: logging.Handler) -> None:
     """Undo `set_up` (tests start many nodes in one process)."""
     for name in (ROOT, "asyncio"):
         logging.getLogger(name).removeHandler(handler)
-    logging.getLogger(ROOT).propagate = True
+    logger = logging.getLogger(ROOT)
+    logger.propagate = True
+    logger.setLevel(logging.NOTSET)
     handler.close()
 
 

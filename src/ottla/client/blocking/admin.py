@@ -36,6 +36,8 @@ class BlockingTopics(Face[TopicAdmin]):
     delete_records_each = waits(TopicAdmin.delete_records_each)
     producers = waits(TopicAdmin.producers)
     producers_each = waits(TopicAdmin.producers_each)
+    segments = waits(TopicAdmin.segments)
+    segments_each = waits(TopicAdmin.segments_each)
 
 
 class BlockingConfigs(Face[ConfigAdmin]):
