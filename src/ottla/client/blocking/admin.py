@@ -87,6 +87,7 @@ class BlockingGroups(Face[GroupAdmin]):
     all_each = waits(GroupAdmin.all_each)
     describe = waits(GroupAdmin.describe)
     describe_each = waits(GroupAdmin.describe_each)
+    describe_as = waits(GroupAdmin.describe_as)
     delete = waits(GroupAdmin.delete)
     delete_each = waits(GroupAdmin.delete_each)
     offsets = waits(GroupAdmin.offsets)
