@@ -8,8 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from playwright.sync_api import Browser
-from tests.compat.console.browser import fine, opened
-from tests.compat.console.crowd import GROUPS, HOSTILE_GROUPS, RECORDS, SCRIPT, SUBJECT, TOPICS
+from tests.compat.chromium.browser import fine, opened
+from tests.compat.chromium.crowd import GROUPS, HOSTILE_GROUPS, RECORDS, SCRIPT, SUBJECT, TOPICS
 
 from ottla.console import pages
 from ottla.console.layout import PLACES

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser
-from tests.compat.console.browser import Tab, fine, opened
+from tests.compat.chromium.browser import Tab, fine, opened
 from tests.console.consoles import running_console
 from tests.console.signed_in import secured_console
 from tests.support import tools

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from playwright.sync_api import Browser
-from tests.compat.console.browser import chromium
-from tests.compat.console.crowd import SCRIPT, SUBJECT, fill
+from tests.compat.chromium.browser import chromium
+from tests.compat.chromium.crowd import SCRIPT, SUBJECT, fill
 from tests.console.consoles import running_console
 from tests.support import tools
 
@@ -20,7 +20,7 @@ from ottla.schemas.schema import SchemaSource
 from ottla.testing.broker import EmbeddedBroker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker(tmp_path_factory.mktemp("crowd"), {"num.partitions": "1"}) as broker:
         with ThreadPoolExecutor(1) as thread:  # this one may have playwright's event loop already
@@ -28,7 +28,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker
         yield broker
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def url(crowded: EmbeddedBroker) -> Iterator[str]:
     registry = RegistryOptions.of(crowded.registry.url)
     for fields in ([], [{"name": "more", "type": "string", "default": SCRIPT}]):
@@ -38,9 +38,11 @@ def url(crowded: EmbeddedBroker) -> Iterator[str]:
         yield console.url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """From here on playwright has an event loop of its own in this thread."""
+    """As long as it is there, playwright has an event loop in this thread: no longer than for one file, since tests of
+    others begin loops of their own.
+    """
     tools.require(tools.missing_browser())
     with chromium() as browser:
         yield browser

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException, Producer
 from playwright.sync_api import Browser
-from tests.compat.console.browser import Tab, fine, opened
+from tests.compat.chromium.browser import Tab, fine, opened
 from tests.console.consoles import running_console
 from tests.console.pages.groups.people import member
 from tests.console.pages.transactions.test_transactions import opened as opened_transaction
