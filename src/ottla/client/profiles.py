@@ -173,7 +173,8 @@ def is_exposed(path: Path, profiles: Mapping[str, Profile]) -> bool:
 
 
 def _has_credentials(url: str | None) -> bool:
-    return shown_url(url) != url
+    """Return whether a password stands in a URL: behind its user's name, before the last @."""
+    return url is not None and re.search(r"//[^/@:]*:[^/]+@", url) is not None
 
 
 def shown_url(url: str | None) -> str | None:

@@ -87,7 +87,9 @@ def side(broker: EmbeddedBroker) -> Iterator[Side]:
 
 def told(broker: EmbeddedBroker, *words: str, sample: str = "0s") -> Told:
     skipped = ("--skip", "broker-disk-full")  # of this machine
-    return Told("-b", broker.bootstrap, "--sample", sample, *skipped, *words)
+    assert broker.node is not None
+    host, port = broker.node.addresses[0]  # where it listens, whatever it advertises
+    return Told("-b", f"{host}:{port}", "--sample", sample, *skipped, *words)
 
 
 def write(connection: RawConnection, topic: str, count: int, time_ms: int | None = None) -> None:
