@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.waiting import WAIT_S
 
 from ottla.client.admin import Admin
@@ -17,10 +18,16 @@ PAGE = Path(__file__).parents[2] / "docs" / "client.md"
 BEATS = ("group.share.heartbeat.interval.ms", "group.share.min.heartbeat.interval.ms")
 
 
-def test_every_block_runs(ottla_broker_factory: Callable[..., EmbeddedBroker]) -> None:
+def test_every_block_runs(
+    ottla_broker_factory: Callable[..., EmbeddedBroker], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker = ottla_broker_factory(**dict.fromkeys(BEATS, 100))
     text = PAGE.read_text()
     blocks = [(text.count("\n", 0, each.start()), each[1]) for each in re.finditer(r"```python\n(.*?)```", text, re.S)]
+    (profiles,) = re.findall(r"```toml\n(.*?)```", text, re.S)
+    (tmp_path / "ottla").mkdir()
+    (tmp_path / "ottla" / "profiles.toml").write_text(profiles)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     names: dict[str, Any] = {}
 
     async def run() -> None:
@@ -36,4 +43,4 @@ def test_every_block_runs(ottla_broker_factory: Callable[..., EmbeddedBroker]) -
             names["BOOTSTRAP"] = broker.bootstrap
 
     asyncio.run(run())
-    assert len(blocks) == 13
+    assert len(blocks) == 14

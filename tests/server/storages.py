@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ottla.replica.partition import Partition
-from ottla.server.api.context import Facades
+from ottla.server.api.context import ClientViews, Facades
 from ottla.server.loop.request_memory import RequestMemory
 from ottla.server.loop.runtime import Runtime
 from ottla.server.quotas.client_quotas import ClientQuotas
@@ -44,5 +44,6 @@ def facades_of(runtime: Runtime, authorization: Any = NO_AUTHORIZATION, **rooms:
         "security": SimpleNamespace(authorization=authorization),
         "quotas": ClientQuotas(runtime, Configs({}).broker),
         "tenants": SimpleNamespace(full=None),
+        "clients": ClientViews(telemetry=None, request_log=lambda: nobody),
     }
     return Facades(**{**every, "member": nobody, "runtime": runtime, **rooms})  # type: ignore[arg-type]

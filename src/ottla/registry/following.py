@@ -6,6 +6,7 @@ Rules:
   configured to trust it (`peers`). A leader announces itself as soon as it is elected (see `store`).
 - A request that surely did not arrive is repeated; one that may have arrived is repeated only if that does no harm,
   which is true for all but DELETE (its second answer would be that there is nothing to delete).
+- If this instance is elected meanwhile, it processes the request itself.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ottla.registry.forward import (
     StrangeAnswer,
 )
 from ottla.registry.leader import RegistryElection
-from ottla.registry.port import ForwardFailed, NotLeader
+from ottla.registry.port import ForwardFailed, LeadsNow, NotLeader
 from ottla.registry.security.caller import caller_of
 from ottla.registry.security.instances import Instances, target_of
 
@@ -57,7 +58,7 @@ class Following:
         self._forwarding = RegistryForwarding(instances)
 
     async def forward(self, request: Request) -> ForwardedReply:
-        """Return the leader's answer. Raises ForwardFailed, NotLeader(None)."""
+        """Return the leader's answer. Raises ForwardFailed, NotLeader(None), LeadsNow."""
         if FORWARD_HEADER.lower() in request.headers:
             raise ForwardFailed("this instance is not the leader either")
         headers = {name: value for name, value in request.headers.items() if name in SENT_ON}
@@ -88,6 +89,8 @@ class Following:
             if verdict.leader is None:
                 await self._wait_for_leader(verdict.number)
                 continue
+            if verdict.is_self:
+                raise LeadsNow
             url = verdict.leader.url
             try:
                 if self._may_ask(url) and url != self._election.identity.url:

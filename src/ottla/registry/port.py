@@ -32,6 +32,10 @@ class NotLeader(Exception):
         self.url = url
 
 
+class LeadsNow(Exception):
+    """This instance was elected while it was forwarding a request, which it can process itself."""
+
+
 class Unavailable(Exception):
     """The topic cannot be written or read. `timed_out` distinguishes 50002 (not in time) from 50001 (not at all)."""
 
@@ -76,5 +80,5 @@ class RegistryStorePort(Protocol):
         ...
 
     async def forward(self, request: Request) -> Response:
-        """Return the leader's answer to the request. Raises ForwardFailed, NotLeader(None)."""
+        """Return the leader's answer to the request. Raises ForwardFailed, NotLeader(None), LeadsNow."""
         ...

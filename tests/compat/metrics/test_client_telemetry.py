@@ -9,11 +9,12 @@ import confluent_kafka
 import pytest
 from tests.cli.conftest import invoke
 from tests.compat.conftest import Names
-from tests.server.metrics.scraping import ON, Scrape, scraped
+from tests.server.metrics.scraping import Scrape, scraped
 from tests.support import tools
 from tests.support.clients.assigned import Java, Message
 from tests.support.clients.members import JavaGroups, Joining
 from tests.support.java.programs import JavaServer
+from tests.support.ports import free_ports
 from tests.support.processes.prometheus import Prometheus
 from tests.support.waiting import until
 
@@ -26,7 +27,8 @@ INFO = "ottla_telemetry_client_info"
 
 @pytest.fixture
 def broker(tmp_path: Path, java_commands: JavaServer) -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(tmp_path / "data", {**ON, "offsets.topic.num.partitions": 1}) as broker:
+    settings = {"ottla.metrics.listener": f"127.0.0.1:{free_ports(1)[0]}", "offsets.topic.num.partitions": 1}
+    with EmbeddedBroker(tmp_path / "data", settings) as broker:
         words = ["--bootstrap-server", broker.bootstrap, "--alter", "--name", "all"]
         words += ["--metrics", "*", "--interval", str(INTERVAL_MS)]
         answer = java_commands.ask({"main": TOOL, "args": words, "stdin": ""})

@@ -45,6 +45,8 @@ REGISTRY_SCHEMAS_CACHED_MAX = 1_000
 # Unknown schema ids for which a client retries, for a second each: an instance may be behind, but corrupt records may
 # name any id.
 REGISTRY_WAITS_IN_VAIN_MAX = 8
+# How often an instance that is elected while it forwards a request begins the request again.
+REGISTRY_LEADERS_MAX = 3
 # Bytes of a schema registry's answer: schemas are texts of kilobytes.
 REGISTRY_ANSWER_BYTES_MAX = 64 * MIB
 # References, transitive ones included, that one schema may need: more is a cycle or an attack.

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ottla.model.limits import INT32_MAX, JSON_BODY_PARTS_MAX, REGISTRY_BODY_AT_ONCE_BYTES
+from ottla.model.limits import INT32_MAX, JSON_BODY_PARTS_MAX, REGISTRY_BODY_AT_ONCE_BYTES, REGISTRY_LEADERS_MAX
 from ottla.registry.errors import BadRequest
-from ottla.registry.port import NotLeader, RegistryStorePort
+from ottla.registry.port import ForwardFailed, LeadsNow, NotLeader, RegistryStorePort
 from ottla.registry.security.subject_rights import EVERYTHING, SubjectRights
 from ottla.schemas.registry.commands import RegistryCommand
 from ottla.schemas.registry.entities import SchemaDraft
@@ -69,12 +69,18 @@ class Call:
         """Have the leader run a command: this instance, or another one. A request that was forwarded is not forwarded
         again.
         """
-        try:
-            return await self.store.submit(command)
-        except NotLeader:
-            if self.request.headers.get("x-forward") is not None:
-                raise
-        raise ForwardedAnswer(await self.store.forward(self.request))
+        for _ in range(REGISTRY_LEADERS_MAX):
+            try:
+                return await self.store.submit(command)
+            except NotLeader:
+                if self.request.headers.get("x-forward") is not None:
+                    raise
+            try:
+                answer = await self.store.forward(self.request)
+            except LeadsNow:
+                continue
+            raise ForwardedAnswer(answer)
+        raise ForwardFailed(f"the leader changed {REGISTRY_LEADERS_MAX} times meanwhile")
 
     def check_references(self, subject: str, draft: SchemaDraft) -> None:
         """Raise Forbidden if a schema refers to a subject that the client may not see."""

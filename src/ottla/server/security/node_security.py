@@ -21,7 +21,6 @@ from ottla.model.node_config import NodeConfig
 from ottla.model.resources import ResourceType
 from ottla.model.settings.sasl import OTTLA_SCRAM_UNKNOWN_USERS_SECRET, SASL_OAUTHBEARER_JWKS_ENDPOINT_URL
 from ottla.security.protocol import SecurityProtocol
-from ottla.security.sasl.oauthbearer import OAUTHBEARER
 from ottla.server.loop.runtime import Runtime
 from ottla.server.security.audit.sinks import audit_log
 from ottla.server.security.authorization import Authorization
@@ -74,6 +73,8 @@ class NodeSecurity:
         """Return the check of tokens that come over HTTP to this listener, as its settings are now; None if it takes
         none. Raise INVALID_CONFIG for settings that are wrong.
         """
+        from ottla.security.sasl.oauthbearer import OAUTHBEARER  # a node without tokens does not load what checks them
+
         config = listener_config(self._configs.node, listener, OAUTHBEARER)
         if not config[SASL_OAUTHBEARER_JWKS_ENDPOINT_URL]:
             return None
