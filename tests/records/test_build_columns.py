@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.client.producer.partitioner import murmur2 as murmur2_of_bytes
 from ottla.model.ids import NO_LEADER_EPOCH
+from ottla.model.java import murmur2 as murmur2_of_bytes
 from ottla.records import build_columns
 from ottla.records.build import assemble
 from ottla.records.build_columns import (

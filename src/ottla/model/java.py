@@ -1,13 +1,15 @@
-"""Java's string hashes and the orders of Kafka's hash tables, where clients can see their results.
+"""Hashes and orders of Kafka's classes, where others can see their results.
 
 Kafka's coordinators list groups and members in the order of their hash tables. That order has no meaning, but tools and
-tests compare it, so Ottla produces the same.
+tests compare it, so Ottla produces the same. Which partition a key belongs to, and which partition of the topic of
+remote metadata tells of a partition, is found by murmur2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import lru_cache
+from struct import unpack_from
 from typing import TypeVar
 
 from ottla.model import limits
@@ -18,6 +20,8 @@ _INT32 = 0xFFFF_FFFF
 _INT64 = 0xFFFF_FFFF_FFFF_FFFF
 _SIGN = 1 << 31
 _GOLDEN = 11_400_714_819_323_198_485  # 2 ** 64 divided by the golden ratio: Knuth's multiplicative hashing
+_MURMUR_SEED = 0x9747B28C
+_MURMUR_FACTOR = 0x5BD1E995
 
 
 @lru_cache(limits.KEY_HASHES_MAX)
@@ -33,6 +37,22 @@ def java_hash(text: str) -> int:
 def java_abs(unsigned: int) -> int:
     """Return the absolute value of a hash as Kafka computes it: 0 for the smallest integer, which has none."""
     return unsigned if unsigned < _SIGN else (_INT32 + 1 - unsigned) % _SIGN
+
+
+def murmur2(data: bytes) -> int:
+    """Return the 32-bit murmur2 hash of Kafka's Java client, as an unsigned number."""
+    size = len(data)
+    h = (_MURMUR_SEED ^ size) & _INT32
+    words = size >> 2
+    for k in unpack_from(f"<{words}I", data):
+        k = k * _MURMUR_FACTOR & _INT32
+        h = (h * _MURMUR_FACTOR & _INT32) ^ ((k ^ k >> 24) * _MURMUR_FACTOR & _INT32)
+    if size & 3:
+        h ^= int.from_bytes(data[words << 2 :], "little")
+        h = h * _MURMUR_FACTOR & _INT32
+    h ^= h >> 13
+    h = h * _MURMUR_FACTOR & _INT32
+    return h ^ h >> 15
 
 
 def table_order(entries: Iterable[T], name: Callable[[T], str]) -> list[T]:

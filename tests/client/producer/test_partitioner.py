@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from ottla.client.metadata import NO_LEADER, PartitionInfo, TopicInfo
-from ottla.client.producer.partitioner import RoundRobin, StickyPartitions, murmur2, partition_of_key
+from ottla.client.producer.partitioner import RoundRobin, StickyPartitions, partition_of_key
+from ottla.model.java import murmur2
 
 
 def topic(*led: int, name: str = "t", headless: int | None = None) -> TopicInfo:

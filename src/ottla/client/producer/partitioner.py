@@ -10,30 +10,10 @@ Rules:
 
 import random
 from functools import lru_cache
-from struct import unpack_from
 
 from ottla.client.metadata import NO_LEADER, TopicInfo
 from ottla.model import limits
-
-_SEED = 0x9747B28C
-_M = 0x5BD1E995
-_MASK = 0xFFFF_FFFF
-
-
-def murmur2(data: bytes) -> int:
-    """The 32-bit murmur2 hash of Kafka's Java client, as an unsigned number."""
-    size = len(data)
-    h = (_SEED ^ size) & _MASK
-    words = size >> 2
-    for k in unpack_from(f"<{words}I", data):
-        k = k * _M & _MASK
-        h = (h * _M & _MASK) ^ ((k ^ k >> 24) * _M & _MASK)
-    if size & 3:
-        h ^= int.from_bytes(data[words << 2 :], "little")
-        h = h * _M & _MASK
-    h ^= h >> 13
-    h = h * _M & _MASK
-    return h ^ h >> 15
+from ottla.model.java import murmur2
 
 
 @lru_cache(maxsize=limits.HASHED_KEYS_REMEMBERED)
