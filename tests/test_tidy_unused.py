@@ -23,6 +23,8 @@ KEPT = {
     # Every message and record of Kafka's has a definition; the table of messages finds them by their key.
     "ottla/wire/messages": "",
     "ottla/wire/journal": "",
+    # The core of tiered storage (ADR 0055): what copies, reads and deletes segments is built upon it.
+    "ottla/tier/metadata": "",
     # The public API of clients and of tests in other projects.
     "ottla/client/blocking/blocking.py": "share_consumer",
     "ottla/client/profiles.py": "of_properties",

@@ -1,6 +1,7 @@
 """Records of `__remote_log_metadata`: which segments were copied to remote storage.
 
-A record's value starts with two unsigned varints (key, version) and then holds one of these.
+A record's value starts with three unsigned varints (a frame version, which is 1, key, version) and then holds one of
+these.
 """
 
 from __future__ import annotations
