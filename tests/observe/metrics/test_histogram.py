@@ -12,6 +12,7 @@ from ottla.observe.metrics.histogram import (
     BUCKETS,
     RELATIVE_ERROR_MAX,
     Histogram,
+    QuickTimes,
     RecentHistogram,
     bucket_of,
     middle_of,
@@ -84,3 +85,18 @@ def test_quantiles_of_the_last_minutes() -> None:
     recent.turn()
     assert recent.recent().count == 0
     assert recent.all.count == 2
+
+
+@given(st.lists(st.integers(0, 5_000)))
+def test_quick_times_are_counted_as_all_others(values: list[int]) -> None:
+    times, plain = QuickTimes(), Histogram()
+    for at, value in enumerate(values):
+        plain.add(value)
+        try:
+            times.below[value] += 1
+        except IndexError:
+            times.add(value)
+        if at % 7 == 0:
+            assert times.histogram.all.count == at + 1, "looked at in between"
+    found = times.histogram.all
+    assert (found.counts, found.sum) == (plain.counts, plain.sum)

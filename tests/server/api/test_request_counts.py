@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.server.api.request_counts import RequestCounts, look_for_errors
-from ottla.server.loop.later import Later
+from ottla.server.api.request_counts import RequestCounts, finders_of_errors
 from ottla.wire.messages.cluster.api_versions import ApiVersionsResponse
 from ottla.wire.messages.groups.heartbeat import HeartbeatResponse
 from ottla.wire.messages.records.produce import ProduceResponse
@@ -21,24 +20,23 @@ def test_errors_of_items_and_of_the_whole() -> None:
     counts = RequestCounts()
     produce = counts.of("Produce", 9, ProduceResponse)
     for answer in (produced(0, 0), produced(0, 3, 3, 19), produced()):
-        assert produce.took(answer) is produce.at_once.all
+        if produce.fails(answer):
+            produce.failed(answer)
     assert produce.errors == {3: 2, 19: 1}
     assert produce.failing == 1, "one answer has three errors"
     beat = counts.of("Heartbeat", 4, HeartbeatResponse)
-    beat.took(HeartbeatResponse(error_code=27))
+    beat.failed(HeartbeatResponse(error_code=27))
     assert beat.errors == {27: 1}
 
 
 def test_lists_that_are_null() -> None:
     found: list[int] = []
-    look_for_errors(ApiVersionsResponse)(ApiVersionsResponse(error_code=35, api_keys=[]), found.append)
+    finders_of_errors(ApiVersionsResponse).codes(ApiVersionsResponse(error_code=35, api_keys=[]), found.append)
     assert found == [35]
 
 
 def test_an_answer_that_waits() -> None:
     counts = RequestCounts().of("Produce", 9, ProduceResponse)
-    later: Later[ProduceResponse] = Later()
-    assert counts.took(later) is counts.begun.all
     counts.answered(produced(6, 6), 0.25, 0.05)
     assert counts.errors == {6: 2}
     assert counts.failing == 1

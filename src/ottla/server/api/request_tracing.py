@@ -17,7 +17,7 @@ from ottla.server.api.dispatch import Route
 from ottla.server.api.dispatcher import Around, RequestInTurn
 from ottla.server.api.forwarding.forwarded_answer import Forwarded
 from ottla.server.api.forwarding.forwarding import Forwarding
-from ottla.server.api.request_counts import NOTICED_S, look_for_errors
+from ottla.server.api.request_counts import NOTICED_S, finders_of_errors
 from ottla.server.api.watching.seen_answer import SeenAnswer
 from ottla.server.loop.current_span import work_for
 from ottla.server.loop.later import Answer, Large
@@ -125,7 +125,7 @@ def _error_in(answer: object) -> str:
     if not isinstance(answer, Response):
         return ""
     found: list[int] = []
-    look_for_errors(type(answer))(answer, found.append)
+    finders_of_errors(type(answer)).codes(answer, found.append)
     return _name_of(found[0]) if found else ""
 
 

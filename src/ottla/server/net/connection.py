@@ -23,12 +23,11 @@ from typing import TypeVar
 
 from ottla.log.files.disk import StorageError
 from ottla.model import limits
-from ottla.observe.metrics.histogram import Histogram
 from ottla.server.api import dispatch
 from ottla.server.api.context import Context, SaslClient
 from ottla.server.api.dispatch import Routes
 from ottla.server.api.dispatcher import Dispatcher
-from ottla.server.api.request_counts import NOTICED_S, Phase
+from ottla.server.api.request_counts import NOTICED_S, HandledRequest, Phase, count_requests
 from ottla.server.loop.garbage_collector import note_unneeded
 from ottla.server.loop.later import Disconnect, Large, Later
 from ottla.server.loop.request_memory import RequestMemory
@@ -85,7 +84,8 @@ class ServerConnection:
         self._clock_s = runtime.clock_s
         self.begun_s = 0.0  # when the request that is being handled was begun
         self.late_s = inf  # when the requests in the buffer will have waited for NOTICED_S
-        self._times: Histogram | None = None  # counts how long it takes the loop
+        self._ended_s = 0.0  # when the last request was handled
+        self._handled: list[HandledRequest] = []  # and not counted yet
         self._routes, self._forwarding, self.around, self._quotas, self.slow = dispatcher
         self._made_routes = self._routes.made
         self._resume_reading()
@@ -195,7 +195,11 @@ class ServerConnection:
         try:
             self._handle_frames()
         except Exception as error:
+            self._ended_s = self._clock_s()
             self.fail(error)
+        finally:
+            if self._handled:
+                count_requests(self._handled, self._ended_s)
 
     def fail(self, error: BaseException) -> None:
         if isinstance(error, FrameTooLarge | Disconnect):
@@ -229,9 +233,7 @@ class ServerConnection:
             if self.closed:
                 return
             now_s = self._clock_s()
-            if self._times is not None:
-                self._times.add(int((now_s - self.begun_s) * 1e6))
-                self._times = None
+            self._ended_s = now_s
         self._has_left_over = True
         self._flush()
         self._pause_reading()  # if it is resumed before `_continue`, it finds nothing new
@@ -315,8 +317,9 @@ class ServerConnection:
             answer = charge.settled(answer)  # may mute this connection (`Context.hold`)
         counts = route.counts
         if counts is not None:
-            counts = (self.context.is_follower and counts.followers) or counts  # as `counts_of`, without the call
-            self._times = counts.took(answer)
+            if counts.followers is not None and self.context.is_follower:  # as `counts_of`, without the call
+                counts = counts.followers
+            self._handled.append((counts, answer, self.begun_s))
             if self.begun_s > self.late_s:
                 counts.took_long(Phase.QUEUED, self.begun_s - self.late_s + NOTICED_S)
         if not isinstance(answer, Response):
@@ -366,9 +369,7 @@ class ServerConnection:
         """Handle a request outside of `_handle_frames`, which takes the times of the others."""
         self.begun_s = self._clock_s()
         handle()
-        if self._times is not None:
-            self._times.add(int((self._clock_s() - self.begun_s) * 1e6))
-            self._times = None
+        count_requests(self._handled, self._clock_s())
 
     def _decoded(self, task: asyncio.Future[None]) -> None:
         error = None if task.cancelled() else task.exception()

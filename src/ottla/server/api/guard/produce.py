@@ -38,7 +38,7 @@ def guard(handler: Handler) -> Handler:
             and request.transactional_id is None
             and len(topics) == 1
             and (topics[0].name or topics[0].topic_id) in known.writable
-            and known.authorizer.version == known.version
+            and known.silent.version == known.version
         ):
             return handler(request, context)
         return _decide(request, context, handler)
@@ -50,7 +50,7 @@ def _decide(request: ProduceRequest, context: Context, handler: Handler) -> Answ
     """Decide by what is known, or else ask the authorizer, and remember what may be written."""
     id, topics = request.transactional_id, request.topic_data
     decisions = decisions_of(context)
-    if decisions.authorizer.version == decisions.version and (id is None or id == decisions.producing):
+    if decisions.silent.version == decisions.version and (id is None or id == decisions.producing):
         for topic in topics:
             if (topic.name or topic.topic_id) not in decisions.writable:
                 break

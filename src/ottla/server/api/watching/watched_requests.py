@@ -20,7 +20,7 @@ from ottla.server.api.dispatch import Route
 from ottla.server.api.dispatcher import Around, RequestInTurn, handled
 from ottla.server.api.forwarding.forwarded_answer import Forwarded
 from ottla.server.api.forwarding.forwarding import Forwarding
-from ottla.server.api.request_counts import NOTICED_S, look_for_errors
+from ottla.server.api.request_counts import NOTICED_S, finders_of_errors
 from ottla.server.api.watching.seen_answer import LEFT, SeenAnswer
 from ottla.server.api.watching.seen_requests import ClientWanted, PresentClient, RequestWatch, SeenRequest
 from ottla.server.loop.later import Answer, Large
@@ -194,7 +194,7 @@ def _errors_in(answer: object, route: Route) -> tuple[int, ...]:
         if len(found) < limits.REQUEST_SEEN_ERRORS_MAX:
             found[code] = None
 
-    look_for_errors(type(answer))(answer, note)
+    finders_of_errors(type(answer)).codes(answer, note)
     return tuple(found)
 
 
