@@ -5,7 +5,7 @@ there is no preference, 406 if it accepts none of them. Bodies are accepted in a
 `application/octet-stream`).
 
 Each request passes the gate first (`registry/security`), and then needs the right that its route declares. Its body is
-read after that, except to check the signature of another instance that forwards the request.
+read after that; that of a request which another instance forwards, once the signature in its head is right.
 """
 
 from __future__ import annotations

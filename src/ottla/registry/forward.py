@@ -72,7 +72,8 @@ class RegistryForwarding:
     async def send(self, url: str, call: ForwardedCall, timeout_s: float) -> ForwardedReply:
         """Send a request and return the answer. Raises NotForwarded, StrangeAnswer and ForwardFailed."""
         async with self._turns:
-            told = self._instances.headers(SealedRequest(url, call.method, call.target, call.body), call.caller)
+            sent = SealedRequest.of(url, call.method, call.target, call.body)
+            told = self._instances.headers(sent, call.caller)
             call = call._replace(headers={**call.headers, **told})
             reader, writer = await _connect(url, timeout_s, self._instances.tls)
             try:

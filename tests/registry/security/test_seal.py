@@ -6,11 +6,19 @@ import pytest
 
 from ottla.model import limits
 from ottla.registry.security.caller import Caller
-from ottla.registry.security.forward_seal import CALLER_HEADER, SEAL_HEADER, BadSeal, ForwardSeal, SealedRequest
+from ottla.registry.security.forward_seal import (
+    CALLER_HEADER,
+    DIGEST_HEADER,
+    SEAL_HEADER,
+    BadSeal,
+    ForwardSeal,
+    SealedRequest,
+    digest_of,
+)
 from ottla.security.principal import Principal
 
 ALICE = Caller(Principal.user("alice"), "10.0.0.1")
-SENT = SealedRequest("http://leader:8081", "POST", "/subjects/s/versions?normalize=true", b'{"schema": "x"}')
+SENT = SealedRequest.of("http://leader:8081", "POST", "/subjects/s/versions?normalize=true", b'{"schema": "x"}')
 
 
 class Clock:
@@ -22,7 +30,8 @@ class Clock:
 
 def sealed(by: ForwardSeal) -> tuple[str, str]:
     headers = by.headers(SENT, ALICE)
-    assert sorted(headers) == [CALLER_HEADER, SEAL_HEADER]
+    assert sorted(headers) == [CALLER_HEADER, DIGEST_HEADER, SEAL_HEADER]
+    assert headers[DIGEST_HEADER] == SENT.digest
     return headers[CALLER_HEADER], headers[SEAL_HEADER]
 
 
@@ -41,7 +50,7 @@ def test_a_caller_is_accepted_once() -> None:
         SENT._replace(url="http://another:8081"),
         SENT._replace(method="DELETE"),
         SENT._replace(target="/subjects/t/versions?normalize=true"),
-        SENT._replace(body=b'{"schema": "y"}'),
+        SENT._replace(digest=digest_of(b'{"schema": "y"}')),
         SENT._replace(method="POS", target="T" + SENT.target),
     ],
 )

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import itertools
 import json
+import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -25,7 +26,7 @@ from ottla.client.registry import RegistryError, RegistryOptions, SchemaRegistry
 from ottla.model import limits
 from ottla.registry.leader import ElectionOptions
 from ottla.registry.security.caller import Caller
-from ottla.registry.security.forward_seal import CALLER_HEADER, ForwardSeal, SealedRequest
+from ottla.registry.security.forward_seal import CALLER_HEADER, DIGEST_HEADER, SEAL_HEADER, ForwardSeal, SealedRequest
 from ottla.registry.security.settings import registry_settings
 from ottla.registry.service import Service, ServiceOptions
 from ottla.registry.store import StoreOptions
@@ -35,6 +36,7 @@ from ottla.security.acls import CLUSTER_NAME, AclOperation, AclPermission, AclRe
 from ottla.security.principal import Principal
 from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.registry import Registry
+from ottla.web.bodies import BODY_S
 
 ADMIN, ALICE, BOB = (basic(user) for user in ("admin", "alice", "bob"))
 ASKS = {"authentication.method": "BASIC", "super.users": "User:admin", "connection.failed.authentication.delay.ms": "1"}
@@ -348,15 +350,39 @@ def test_with_a_secret_only_signed_requests_count_as_forwarded(make: Make) -> No
     assert register(leader.url, "s", ADMIN).status == 200
     told, body = ("X-Forward", "true"), record("R", "g")
     by_stranger = ForwardSeal("not the secret of the instances", lambda: time.time_ns() // 1_000_000)
-    sent = SealedRequest(leader.url, "POST", "/subjects/s/versions", json.dumps({"schema": body}).encode())
+    sent = SealedRequest.of(leader.url, "POST", "/subjects/s/versions", json.dumps({"schema": body}).encode())
     signed = by_stranger.headers(sent, Caller(Principal.user("admin"), "127.0.0.1"))
     caller = (CALLER_HEADER, signed[CALLER_HEADER])
     for headers in ((told,), (told, ADMIN), (told, caller), (told, caller, ADMIN), (told, *signed.items())):
         refused = register(leader.url, "s", *headers, schema=body)
         assert (refused.status, refused.code) == (403, 40301), headers
     by_instance = ForwardSeal(SECRET, lambda: time.time_ns() // 1_000_000)
-    accepted = by_instance.headers(sent, Caller(Principal.user("admin"), "127.0.0.1"))
+    admin = Caller(Principal.user("admin"), "127.0.0.1")
+    for changed in ({DIGEST_HEADER: ""}, {DIGEST_HEADER: "0" * 64}, {SEAL_HEADER: "made up"}):
+        headers = by_instance.headers(sent, admin) | changed
+        assert register(leader.url, "s", told, *headers.items(), schema=body).code == 40301, changed
+    another = by_instance.headers(sent, admin)
+    assert register(leader.url, "s", told, *another.items(), schema=record("R", "h")).code == 40301, "another body"
+    accepted = by_instance.headers(sent, admin)
     assert register(leader.url, "s", told, *accepted.items(), schema=body).status == 200
+
+
+def test_a_made_up_signature_is_refused_before_the_body_is_read(make: Make) -> None:
+    """The head announces a body that never comes: who waited for it would answer after half a minute, with 408."""
+    leader = make(inter_instance_secret=SECRET)
+    by_stranger = ForwardSeal("not the secret of the instances", lambda: time.time_ns() // 1_000_000)
+    sent = SealedRequest.of(leader.url, "POST", "/subjects/s/versions", b"")
+    headers = by_stranger.headers(sent, Caller(Principal.user("admin"), "127.0.0.1")) | {
+        "X-Forward": "true",
+        "Host": "leader",
+        "Content-Type": "application/json",
+        "Content-Length": str(limits.HTTP_BODY_BYTES_MAX),
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    address = urlsplit(leader.url)
+    with socket.create_connection((address.hostname or "", address.port or 0), timeout=BODY_S / 2) as connection:
+        connection.sendall(f"POST /subjects/s/versions HTTP/1.1\r\n{head}\r\n".encode())
+        assert connection.recv(1_024).startswith(b"HTTP/1.1 403")
 
 
 def test_clients_of_confluent_and_ours_authenticate(make: Make) -> None:

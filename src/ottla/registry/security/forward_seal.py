@@ -6,6 +6,8 @@ and signs this together with the request: with HMAC-SHA-256 under the secret tha
 Rules:
 - Signed are: the URL of the instance that the request is for, method, path with parameters, a digest of the body, the
   caller, the time and a random number. Each part is preceded by its length, so that no two requests have the same text.
+- The digest is in a header, so that a signature is checked before anything of the body is read. The body, when it has
+  come, must have this digest.
 - A signature is accepted once, and only for a short time. The random numbers of that time are remembered.
 - Signatures are compared in constant time.
 """
@@ -27,6 +29,7 @@ from ottla.security.principal import Principal
 
 CALLER_HEADER: Final = "X-Forward-Caller"
 SEAL_HEADER: Final = "X-Forward-Seal"
+DIGEST_HEADER: Final = "X-Forward-Digest"
 _NONCE_BYTES: Final = 18
 
 
@@ -35,12 +38,18 @@ class BadSeal(Exception):
 
 
 class SealedRequest(NamedTuple):
-    """A request that is forwarded: `url` is that of the instance that gets it, `target` path and parameters."""
+    """A request that is forwarded: `url` is that of the instance that gets it, `target` path and parameters, `digest`
+    that of the body.
+    """
 
     url: str
     method: str
     target: str
-    body: bytes
+    digest: str
+
+    @classmethod
+    def of(cls, url: str, method: str, target: str, body: bytes) -> SealedRequest:
+        return cls(url, method, target, digest_of(body))
 
 
 class ForwardedCaller(NamedTuple):
@@ -66,6 +75,11 @@ class ForwardedCaller(NamedTuple):
         return cls(Caller(Principal(kind, name, by_token is True), host), time_ms, nonce)
 
 
+def digest_of(body: bytes) -> str:
+    """Return the digest of a body as the header has it."""
+    return hashlib.sha256(body).hexdigest()
+
+
 def unsealed_headers(caller: Caller, now_ms: int) -> dict[str, str]:
     """Return the headers that name the caller, for an instance that trusts this one's certificate."""
     return {CALLER_HEADER: ForwardedCaller(caller, now_ms, secrets.token_urlsafe(_NONCE_BYTES)).encode()}
@@ -80,10 +94,11 @@ class ForwardSeal:
     def headers(self, request: SealedRequest, caller: Caller) -> dict[str, str]:
         """Return the headers that name and sign the caller of a request."""
         told = unsealed_headers(caller, self._now_ms())
-        return told | {SEAL_HEADER: self._signature(request, told[CALLER_HEADER])}
+        signature = self._signature(request, told[CALLER_HEADER])
+        return told | {DIGEST_HEADER: request.digest, SEAL_HEADER: signature}
 
     def open(self, request: SealedRequest, told: str, signature: str) -> Caller:
-        """Return the caller of a request that was sealed. Raises BadSeal."""
+        """Return the caller of a request that was sealed, by its head. Raises BadSeal."""
         if not hmac.compare_digest(self._signature(request, told).encode(), signature.encode()):
             raise BadSeal("its signature is wrong")
         found = ForwardedCaller.decode(told)
@@ -104,7 +119,6 @@ class ForwardSeal:
         self._seen[nonce] = now_ms + 2 * limits.FORWARDED_AGE_MS_MAX
 
     def _signature(self, request: SealedRequest, told: str) -> str:
-        body = hashlib.sha256(request.body).hexdigest()
-        parts = [each.encode() for each in (request.url, request.method, request.target, body, told)]
+        parts = [each.encode() for each in (*request, told)]
         text = b"".join(len(part).to_bytes(4) + part for part in parts)
         return hmac.new(self._secret, text, hashlib.sha256).hexdigest()

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from ottla.registry.security.authentication import CallerAuthentication
 from ottla.registry.security.caller import host_of, note_caller
 from ottla.registry.security.cluster_acls import ClusterAcls
-from ottla.registry.security.forward_seal import BadSeal, SealedRequest
-from ottla.registry.security.instances import Instances, target_of
+from ottla.registry.security.forward_seal import BadSeal
+from ottla.registry.security.instances import Instances
 from ottla.registry.security.refusals import Forbidden
 from ottla.registry.security.subject_rights import SubjectRights
 
@@ -38,9 +38,7 @@ class RegistryGate:
         """
         if _FORWARDED in request.headers:
             try:
-                self._instances.check_head(request)
-                sent = SealedRequest(self._url, request.method, target_of(request), await request.body())
-                caller = self._instances.caller_of(request, sent)
+                caller = await self._instances.caller_of(request, self._url)
             except BadSeal as bad:
                 log.warning("a forwarded request from %s is refused: %s", host_of(request), bad)
                 raise Forbidden("The forwarded request is not from a trusted instance of the registry") from None

@@ -15,11 +15,13 @@ from ottla.registry.port import ForwardFailed
 from ottla.registry.security.caller import Caller, certificate_of
 from ottla.registry.security.forward_seal import (
     CALLER_HEADER,
+    DIGEST_HEADER,
     SEAL_HEADER,
     BadSeal,
     ForwardedCaller,
     ForwardSeal,
     SealedRequest,
+    digest_of,
     unsealed_headers,
 )
 from ottla.registry.security.https_listener import HttpsListener
@@ -46,21 +48,25 @@ class Instances:
             return unsealed_headers(caller, self.now_ms())
         raise ForwardFailed("instances with authentication need inter.instance.secret, or inter.instance.principals")
 
-    def check_head(self, request: Request) -> None:
-        """Raise BadSeal if a forwarded request can be refused without its body."""
+    async def caller_of(self, request: Request, url: str) -> Caller:
+        """Return the client of a request that another instance has forwarded to `url`, which is this one. Raises
+        BadSeal. The body is read only when the signature in the head is right, so a stranger's never is.
+        """
         told, seals = request.headers.getlist(CALLER_HEADER), request.headers.getlist(SEAL_HEADER)
         if len(told) != 1 or len(seals) > 1:
             raise BadSeal("it does not say who its client is")
-        if not (self.seal is not None and seals) and not self._is_instance(request):
-            raise BadSeal("it has neither a signature nor the certificate of an instance")
-
-    def caller_of(self, request: Request, sent: SealedRequest) -> Caller:
-        """Return the client of a request that another instance has forwarded. Raises BadSeal."""
-        self.check_head(request)
-        told, seal = request.headers[CALLER_HEADER], request.headers.get(SEAL_HEADER)
-        if self.seal is not None and seal is not None:
-            return self.seal.open(sent, told, seal)
-        return ForwardedCaller.decode(told).caller
+        if self.seal is None or not seals:
+            if not self._is_instance(request):
+                raise BadSeal("it has neither a signature nor the certificate of an instance")
+            return ForwardedCaller.decode(told[0]).caller
+        digests = request.headers.getlist(DIGEST_HEADER)
+        if len(digests) != 1:
+            raise BadSeal("it does not say which body was signed")
+        sent = SealedRequest(url, request.method, target_of(request), digests[0])
+        caller = self.seal.open(sent, told[0], seals[0])
+        if digest_of(await request.body()) != sent.digest:
+            raise BadSeal("its body is not the one that was signed")
+        return caller
 
     def _is_instance(self, request: Request) -> bool:
         if self.certificates is None or not self.principals:
