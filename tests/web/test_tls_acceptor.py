@@ -7,6 +7,7 @@ import contextlib
 import socket
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
@@ -65,12 +66,44 @@ def test_handshakes_that_do_not_go_on_give_way(
                 each.setblocking(False)
                 each.send(sent)
             assert (await ask(port, trusted)).endswith(b"hello")
-            kept = CONNECTIONS_MAX // 2
+            kept = CONNECTIONS_MAX // 2 // limits.HTTP_ADDRESS_PART  # all of them have one address
             await asyncio.gather(*map(until_closed, silent[:-kept]))
         finally:
             await server.stop()
         await asyncio.gather(*map(until_closed, silent[-kept:]))
         for each in silent:
+            each.close()
+
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(asyncio.wait_for(test(), WAIT_S))
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_address_gives_up_its_own_handshakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
+    """A flood of one address leaves the unfinished handshake of another one alone, although that is the oldest."""
+    monkeypatch.setattr(limits, "HTTPS_HANDSHAKE_S", 10 * WAIT_S)
+    authority = Authority()
+    authority.server().write(tmp_path, "web")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "web.pem")
+
+    async def test() -> None:
+        listening = await listen("127.0.0.1", 0)
+        port = listening.getsockname()[1]
+        server = WebServer(Starlette(routes=[Route("/", hello)]), listening, connections_max=CONNECTIONS_MAX, tls=tls)
+        await server.start()
+        other = socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.2", 0))
+        other.setblocking(False)
+        flood = [socket.create_connection(("127.0.0.1", port)) for _ in range(3 * CONNECTIONS_MAX)]
+        try:
+            for each in flood:
+                each.setblocking(False)
+            await asyncio.gather(*map(until_closed, flood[: -CONNECTIONS_MAX // 4]))
+            with pytest.raises(BlockingIOError):
+                other.recv(1)
+        finally:
+            await server.stop()
+        for each in (other, *flood):
             each.close()
 
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
@@ -89,7 +122,7 @@ def test_a_port_without_descriptors_goes_on(tmp_path: Path, monkeypatch: pytest.
     class Poor(socket.socket):
         failures = 5
 
-        def accept(self) -> tuple[socket.socket, object]:
+        def accept(self) -> tuple[socket.socket, Any]:
             if self.failures:
                 self.failures -= 1
                 raise OSError(24, "Too many open files")

@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from tests.support.waiting import WAIT_S
 
 from ottla.model import limits
 from ottla.web.answers import JSON, REGISTRY_JSON, REGISTRY_MEDIA_TYPES, json_answer, media_type_for, status_of
@@ -62,7 +63,8 @@ def serve(talk: Any, **bounds: Any) -> Any:
         try:
             reader, writer = await asyncio.open_connection(host, port)
             try:
-                return await talk(reader, writer)
+                async with asyncio.timeout(WAIT_S):
+                    return await talk(reader, writer)
             finally:
                 writer.close()
         finally:
@@ -145,6 +147,59 @@ def test_who_asks_for_nothing_gives_way() -> None:
         return status
 
     assert serve(talk, connections_max=10).startswith(b"HTTP/1.1 200")
+
+
+BUSY = WHOLE.replace(b": 0", b": 5")  # a request whose body does not come
+
+
+def test_one_address_has_at_most_half_of_the_connections() -> None:
+    """Whatever 127.0.0.1 does, 127.0.0.2 is answered on the connection that it has, and on a new one."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[bytes]:
+        host, port = writer.get_extra_info("peername")
+        kept_reader, kept = await asyncio.open_connection(host, port, local_addr=("127.0.0.2", 0))
+        kept.write(WHOLE)
+        answers = [await kept_reader.readline()]
+        await kept_reader.readuntil(b'{"bytes":0}')
+        flood = await asyncio.gather(*(asyncio.open_connection(host, port) for _ in range(100)))
+        for _, each in flood:
+            each.write(HALF)
+        assert await reader.read() == b"", "the one that has been idle for longest of the address is closed"
+        kept.write(WHOLE)
+        answers.append(await kept_reader.readline())
+        new_reader, new = await asyncio.open_connection(host, port, local_addr=("127.0.0.2", 0))
+        new.write(WHOLE)
+        answers.append(await new_reader.readline())
+        for _, each in [*flood, (kept_reader, kept), (new_reader, new)]:
+            each.close()
+        return [each[:12] for each in answers]
+
+    assert serve(talk, connections_max=10) == [b"HTTP/1.1 200"] * 3
+
+
+def test_an_address_whose_connections_all_have_a_request_gets_no_more() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> list[bytes]:
+        host, port = writer.get_extra_info("peername")
+        busy = [(reader, writer), *[await asyncio.open_connection(host, port) for _ in range(4)]]
+        for _, each in busy:
+            each.write(BUSY)
+        answers = []
+        for local in ("127.0.0.1", "127.0.0.2"):
+            asking, asker = await asyncio.open_connection(host, port, local_addr=(local, 0))
+            asker.write(WHOLE)
+            answers.append(await asking.readline())
+            asker.close()
+        for _, each in busy:
+            each.write(b"12345")
+        answers += [await each.readline() for each, _ in busy]
+        asking, asker = await asyncio.open_connection(host, port)
+        asker.write(WHOLE)
+        answers.append(await asking.readline())
+        for _, each in [*busy[1:], (asking, asker)]:
+            each.close()
+        return [each[:12] for each in answers]
+
+    assert serve(talk, connections_max=10) == [b"HTTP/1.1 503", *[b"HTTP/1.1 200"] * 7]
 
 
 @pytest.mark.parametrize("begin", [b"", HALF, WHOLE, WHOLE + HALF], ids=["nothing", "half", "one", "one and a half"])

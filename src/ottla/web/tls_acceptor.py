@@ -1,7 +1,8 @@
 """TlsAcceptor: accepts the connections of an HTTPS port and has their TLS handshakes done, bounded in time and number.
 
 The server behind it sees a connection only after its handshake. So a client that connects and says nothing must be
-bounded here: when there are too many unfinished handshakes, or no more descriptors, the oldest is given up.
+bounded here: when there are too many unfinished handshakes, or no more descriptors, the oldest is given up. When one
+address has too many of them, its own oldest is.
 """
 
 from __future__ import annotations
@@ -11,10 +12,16 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ottla.model import limits
 
 log = logging.getLogger(__name__)
+
+
+class _Handshake(NamedTuple):
+    sock: socket.socket
+    host: str
 
 
 class TlsAcceptor:
@@ -33,7 +40,8 @@ class TlsAcceptor:
         self._make_protocol = make_protocol
         self._backlog = backlog
         self._unfinished_max = unfinished_max
-        self._unfinished: dict[asyncio.Task[None], socket.socket] = {}  # the oldest first
+        self._unfinished: dict[asyncio.Task[None], _Handshake] = {}  # the oldest first
+        self._of_host: dict[str, dict[asyncio.Task[None], None]] = {}  # likewise, by the address of the client
         self._given_up: list[asyncio.Task[None]] = []  # by `close`
         self._pause: asyncio.TimerHandle | None = None
 
@@ -49,7 +57,7 @@ class TlsAcceptor:
         self._listening.close()
         self._given_up = list(self._unfinished)
         while self._unfinished:
-            self._give_up_oldest()
+            self._give_up(next(iter(self._unfinished)))
 
     async def wait_closed(self) -> None:
         """Wait until the handshakes that `close` gave up have ended."""
@@ -63,22 +71,29 @@ class TlsAcceptor:
     def _accept(self) -> None:
         for _ in range(limits.HTTPS_ACCEPTED_AT_ONCE_MAX):
             try:
-                sock, _ = self._listening.accept()
+                sock, peer = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:  # mostly: no descriptor is left
                 self._make_room(error)
                 return
             sock.setblocking(False)
-            if len(self._unfinished) >= self._unfinished_max:
-                self._give_up_oldest()
-            task = self._loop.create_task(self._shake_hands(sock))
-            self._unfinished[task] = sock
-            task.add_done_callback(self._done)
+            self._begin(_Handshake(sock, str(peer[0])))
+
+    def _begin(self, handshake: _Handshake) -> None:
+        of_host = self._of_host.get(handshake.host, {})
+        if len(of_host) >= max(1, self._unfinished_max // limits.HTTP_ADDRESS_PART):
+            self._give_up(next(iter(of_host)))
+        elif len(self._unfinished) >= self._unfinished_max:
+            self._give_up(next(iter(self._unfinished)))
+        task = self._loop.create_task(self._shake_hands(handshake.sock))
+        self._unfinished[task] = handshake
+        self._of_host.setdefault(handshake.host, {})[task] = None
+        task.add_done_callback(self._done)
 
     def _make_room(self, error: OSError) -> None:
         if self._unfinished:
-            self._give_up_oldest()
+            self._give_up(next(iter(self._unfinished)))
             return
         log.warning("no connection can be accepted for a moment: %s", error)
         self._loop.remove_reader(self._listening)
@@ -90,15 +105,25 @@ class TlsAcceptor:
         )
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        sock = self._unfinished.pop(task, None)
+        handshake = self._forget(task)
         error = None if task.cancelled() else task.exception()
-        if sock is not None and (task.cancelled() or error is not None):
-            sock.close()
+        if handshake is not None and (task.cancelled() or error is not None):
+            handshake.sock.close()
         if error is not None and not isinstance(error, OSError):  # a handshake that fails is an OSError
             log.error("a connection could not be served", exc_info=error)
 
-    def _give_up_oldest(self) -> None:
-        task = next(iter(self._unfinished))
-        sock = self._unfinished.pop(task)
+    def _give_up(self, task: asyncio.Task[None]) -> None:
+        handshake = self._forget(task)
         task.cancel()
-        sock.close()
+        if handshake is not None:
+            handshake.sock.close()
+
+    def _forget(self, task: asyncio.Task[None]) -> _Handshake | None:
+        """Take a handshake out of those that are unfinished; None if it was given up before."""
+        handshake = self._unfinished.pop(task, None)
+        if handshake is not None:
+            of_host = self._of_host[handshake.host]
+            del of_host[task]
+            if not of_host:
+                del self._of_host[handshake.host]
+        return handshake

@@ -12,6 +12,9 @@ HTTP_HEAD_BYTES_MAX = 32 * KIB
 # Open connections of one service. Beyond that an idle connection is closed; if all have a request, new ones are
 # answered with 503.
 HTTP_REQUESTS_AT_ONCE_MAX = 10_000
+# One address has at most this part of them, a half, so that it cannot keep others out. It is that large because all
+# programs of one machine, and all clients behind one proxy, have the same address.
+HTTP_ADDRESS_PART = 2
 # How long a connection may be idle, or have sent only a part of a request's head. Clients keep connections in pools,
 # and a connection that is closed under a request looks like a failure to them.
 HTTP_WAIT_S = 60
@@ -55,7 +58,7 @@ CERTIFICATE_LOOK_INTERVAL_S = 2
 # How long a TLS handshake of an HTTPS connection may take.
 HTTPS_HANDSHAKE_S = 10
 # HTTPS connections whose TLS handshake is not finished; the oldest is given up for a new one. At most half of the
-# connections that a server may have.
+# connections that a server may have. One address has at most HTTP_ADDRESS_PART of them.
 HTTPS_HANDSHAKES_MAX = 1_024
 # Connections that are accepted in one turn of the event loop.
 HTTPS_ACCEPTED_AT_ONCE_MAX = 64
