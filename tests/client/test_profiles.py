@@ -88,7 +88,18 @@ def test_a_url_is_shown_without_credentials(url: str, shown: str) -> None:
     assert shown_url(url) == shown
 
 
-@pytest.mark.parametrize(("url", "exposed"), [("http://user:secret@host:1", True), ("http://host:1", False)])
+@pytest.mark.parametrize(
+    ("url", "exposed"),
+    [
+        ("http://user:secret@host:1", True),
+        ("http://me@example.com:secret@host:1", True),
+        ("http://one:1,http://user:sec@ret@two:2", True),
+        ("http://host:1", False),
+        ("http://user@host:1", False),
+        ("http://user:@host:1", False),
+        ("http://host:1/a:b@c", False),
+    ],
+)
 def test_a_password_in_the_url_of_the_registry_is_exposed(tmp_path: Path, url: str, exposed: bool) -> None:
     path = tmp_path / "profiles.toml"
     path.write_text(f'[one]\nregistry = "{url}"\n')

@@ -27,7 +27,7 @@ _BOOTSTRAP: Final = ("bootstrap", "bootstrap.servers")
 _REGISTRY: Final = ("registry", "schema.registry.url")
 _REFERENCES: Final = ("env:", "file:")
 _PEM: Final = "-----BEGIN "
-_CREDENTIALS: Final = r"//[^/]*@"
+_CREDENTIALS: Final = re.compile(r"//([^/]*)@")  # of a URL: all that stands before the last @ of its address
 _HINT: Final = "docs/security.md shows such a file, and `ottla up --secure` writes one"
 _PROFILE_HINT: Final = "docs/client.md shows such a file, and `ottla up --secure --save-profile NAME` adds to it"
 _PATH_HINT: Final = "is the path right? It is read from the directory that the command runs in"
@@ -173,15 +173,15 @@ def is_exposed(path: Path, profiles: Mapping[str, Profile]) -> bool:
 
 
 def _has_credentials(url: str | None) -> bool:
-    """Return whether a password stands in a URL: behind its user's name, before the last @."""
-    return url is not None and re.search(r"//[^/@:]*:[^/]+@", url) is not None
+    """Return whether a password stands in one of the URLs: behind a colon in what `shown_url` leaves out."""
+    return url is not None and any(found.partition(":")[2] for found in _CREDENTIALS.findall(url))
 
 
 def shown_url(url: str | None) -> str | None:
     """Return URLs without the user and the password that may be in them: nothing that stands before the last @ of an
     address is shown. A password may have an @ or a comma in it, although both should be percent-encoded.
     """
-    return None if url is None else re.sub(_CREDENTIALS, "//", url)
+    return None if url is None else _CREDENTIALS.sub("//", url)
 
 
 def _wrong_byte(error: UnicodeDecodeError) -> str:
