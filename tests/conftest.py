@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from tests.support import tools
+from tests.support import parsing, tools
 from tests.support.java.programs import CLASSPATH_392, JavaServer
 from tests.support.processes.kafka import RealKafka
 from tests.support.processes.kdc import Kdc
@@ -20,6 +20,7 @@ from tests.support.runs.slowest import pytest_terminal_summary as pytest_termina
 settings.register_profile("desk", deadline=None)
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "desk")
+parsing.install()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

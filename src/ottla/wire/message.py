@@ -259,7 +259,11 @@ def _constructor(cls: type[Struct]) -> Callable[..., None]:
 
 
 def build(source: str, filename: str, scope: dict[str, object], name: str) -> Any:
-    """Compile generated source and return the function `name`; tracebacks, pdb and `inspect` will show its lines."""
+    """Compile generated source and return the function `name`; tracebacks, pdb and `inspect` will show its lines.
+
+    Threads may compile at once, also the same function. CPython 3.11 before 3.11.8 fails when several threads build
+    syntax trees as Python objects (`ast.parse`, which formatting a traceback calls, too); this builds none.
+    """
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     exec(compile(source, filename, "exec"), scope)  # noqa: S102  # source that this package generates
     return scope[name]
