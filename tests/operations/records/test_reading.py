@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import pytest
+from tests.server.talk import produce
+from tests.support.requests.raw import RawConnection
 
 from ottla.client.admin import Admin
 from ottla.client.consumer.offsets import PartitionBounds
@@ -15,9 +17,12 @@ from ottla.client.producer.producer import Producer, ProducerOptions
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.operations.records.contents import RecordReader
-from ottla.operations.records.json_paths import json_condition
+from ottla.operations.records.json_paths import JsonCondition, json_condition
 from ottla.operations.records.reading import RecordPage, read_page
 from ottla.operations.records.searching import SearchPlace, SearchStep, Wanted, search
+from ottla.records.batch import read_header
+from ottla.records.build import assemble_like, build_batch
+from ottla.records.compress import Codec
 from ottla.testing.broker import EmbeddedBroker
 
 T = TypeVar("T")
@@ -175,3 +180,65 @@ def test_a_search_can_be_left(broker: EmbeddedBroker) -> None:
         return len(first.found)
 
     assert run(broker, work) == 50
+
+
+def damaged(topic: str, broker: EmbeddedBroker) -> None:
+    """Two good batches, and between them one whose records cannot be unpacked although its CRC is right."""
+    broken = assemble_like(read_header(build_batch([(None, b"n")], codec=Codec.GZIP)), b"this is not gzip")
+    with RawConnection(broker.bootstrap) as connection:
+        for batch in ([b"n"], broken, [b"n"]):
+            error, _ = produce(connection, topic, batch)
+            assert error == 0
+
+
+def test_a_damaged_batch_is_left_out_of_a_search_and_told(broker: EmbeddedBroker) -> None:
+    async def work(admin: Admin) -> list[SearchStep]:
+        await admin.topics.create("damaged")
+        await asyncio.to_thread(damaged, "damaged", broker)
+        steps = search(admin.cluster, [Span("damaged", 0, 0, 3)], Wanted(SearchPlace.value, "n"), RecordReader(None))
+        return [step async for step in steps]
+
+    steps = run(broker, work)
+    assert [each.offset for step in steps for each in step.found] == [0, 2]
+    assert (steps[-1].unreadable, steps[-1].failure, steps[-1].is_over) == (1, "", True)
+
+
+def test_a_damaged_batch_ends_a_page_with_a_problem(broker: EmbeddedBroker) -> None:
+    async def work(admin: Admin) -> RecordPage:
+        await admin.topics.create("damaged-page")
+        await asyncio.to_thread(damaged, "damaged-page", broker)
+        bounds = await bounds_of(admin, "damaged-page")
+        return await read_page(admin.cluster, "damaged-page", {0: 0}, bounds, forward=True, count=10)
+
+    assert "a batch cannot be read: INVALID_RECORD: Failed to decompress" in run(broker, work).problems[0]
+
+
+def test_what_is_nested_too_deeply_is_told(broker: EmbeddedBroker) -> None:
+    """A condition that recurses where the value was just not too deep for reading it as JSON."""
+
+    def too_deep(_: object) -> bool:
+        raise RecursionError
+
+    last = searched_by(broker, "deep", too_deep)[-1]
+    assert (last.unreadable, last.looked_at, last.is_over) == (1, 1, True)
+
+
+def test_a_defect_ends_a_search(broker: EmbeddedBroker) -> None:
+    """It is no property of the records: who searches must not be told that there is nothing."""
+
+    def defective(_: object) -> bool:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        searched_by(broker, "defect", defective)
+
+
+def searched_by(broker: EmbeddedBroker, topic: str, holds: Callable[[object], bool]) -> list[SearchStep]:
+    """Search one record by a condition."""
+
+    async def work(admin: Admin) -> list[SearchStep]:
+        await fill(admin, topic, 1, 1)
+        wanted = Wanted(SearchPlace.path, condition=JsonCondition((), holds))
+        return [step async for step in search(admin.cluster, [Span(topic, 0, 0, 1)], wanted, RecordReader(None))]
+
+    return run(broker, work)

@@ -15,6 +15,7 @@ from ottla.operations.doctor.cluster.reading import read_cluster
 from ottla.operations.doctor.examination import Examination
 from ottla.operations.doctor.subjects import examine_cluster
 from ottla.operations.failures import message_of
+from ottla.operations.threads import BlockingWork, in_thread
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class ClusterHealth:
         try:
             seen = await read_cluster(self._access.admin, _SAMPLE_S, subjects, lambda _: None, log.debug)
             examination = Examination()
-            await asyncio.to_thread(examine_cluster, examination, seen)
+            await in_thread(BlockingWork.examining, examine_cluster, examination, seen)
         except (ClientError, ApiError, OSError, TimeoutError) as error:
             self.failure = message_of(error)
         except Exception as error:

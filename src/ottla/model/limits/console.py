@@ -53,10 +53,13 @@ CONSOLE_REQUESTS_PER_SESSION_MAX = 32
 CONSOLE_REQUESTS_PER_USER_MAX = 64
 # Requests of visitors without a session: more than there are passwords that wait for their check.
 CONSOLE_STRANGERS_AT_ONCE_MAX = 512
-# Threads of calls to the schema registry, of reading the status of pipelines, and of decoding records.
+# Threads of calls to the schema registry, of asking nodes for metrics and certificates, of reading the status of
+# pipelines, of decoding records, and of the doctor's checks.
 CONSOLE_REGISTRY_THREADS = 8
+CONSOLE_NODE_THREADS = 8
 CONSOLE_BOARD_THREADS = 8
 CONSOLE_DECODING_THREADS = 4
+CONSOLE_EXAMINING_THREADS = 2
 # How long a page may take; a search, which shows its progress, may take longer.
 CONSOLE_PAGE_S = 30
 CONSOLE_STREAM_S = 600

@@ -26,6 +26,7 @@ from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.operations.failures import message_of
+from ottla.operations.threads import BlockingWork, in_thread
 
 Place: TypeAlias = dict[int, int]  # an offset in each partition
 
@@ -173,11 +174,11 @@ class _PageReading:
                         gathered.append(raw)
                         size_bytes += len(raw.data)
                         if size_bytes >= _DECODED_TOGETHER_BYTES:
-                            await asyncio.to_thread(self._decode, gathered, kept)
+                            await in_thread(BlockingWork.decoding, self._decode, gathered, kept)
                             gathered, size_bytes = [], 0
                             if self._forward and all(each.is_full for each in kept.values()):
                                 break
-                    await asyncio.to_thread(self._decode, gathered, kept)
+                    await in_thread(BlockingWork.decoding, self._decode, gathered, kept)
             except (ApiError, ClientError) as error:
                 failed = message_of(error)
             positions = reader.positions()
@@ -216,7 +217,7 @@ class _PageReading:
             try:
                 for record in decode_batch(raw):
                     into.add(record)
-            except Exception as error:  # a damaged batch, or one of a codec that is not here
+            except ApiError as error:  # a damaged batch
                 into.failure = f"a batch cannot be read: {message_of(error)}"
 
 

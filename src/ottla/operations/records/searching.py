@@ -7,7 +7,6 @@ Rules:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from ottla.operations.failures import message_of
 from ottla.operations.records.contents import ReadContent, RecordReader, json_line
 from ottla.operations.records.json_paths import JsonCondition
 from ottla.operations.records.reading import read_options
+from ottla.operations.threads import BlockingWork, in_thread
 
 
 class SearchPlace(StrEnum):
@@ -89,7 +89,7 @@ async def search(
             try:
                 async with aclosing(_gathered(ranges)) as gathered:
                     async for batches in gathered:
-                        found = await asyncio.to_thread(portions.look, batches)
+                        found = await in_thread(BlockingWork.decoding, portions.look, batches)
                         passed = sum(at - starts[partition] for partition, at in ranges.positions().items())
                         yield SearchStep(found, portions.looked_at, min(passed, total), total, portions.unreadable)
             except (ApiError, ClientError) as error:
@@ -130,7 +130,7 @@ class _Portions:
                     self.looked_at += 1
                     if self._wanted.finds(record, self._reader) and len(found) < limits.CONSOLE_HITS_MAX:
                         found.append(record)
-            except Exception:  # a damaged batch, or one of a codec that is not here
+            except (ApiError, RecursionError):  # a damaged batch; a value that is nested too deeply
                 self.unreadable += 1
         return found
 

@@ -19,6 +19,7 @@ from ottla.operations.doctor.cluster.lags import read_lags
 from ottla.operations.failures import message_of
 from ottla.operations.metrics.endpoint import NoMetricsError, metrics_of
 from ottla.operations.metrics.samples import MetricSamples
+from ottla.operations.threads import BlockingWork, in_thread
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -148,4 +149,4 @@ class TopSampler:
             async with asyncio.timeout(_PART_S):
                 entries = await self._admin.configs.describe(Resource.broker(broker.node_id))
             settings = self._settings[broker.node_id] = {each.name: each.value for each in entries if each.value}
-        return MetricSamples(await asyncio.to_thread(metrics_of, broker, settings, self._security))
+        return MetricSamples(await in_thread(BlockingWork.nodes, metrics_of, broker, settings, self._security))

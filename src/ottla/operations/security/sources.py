@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +27,7 @@ from ottla.operations.security.findings import (
     listener_findings,
     user_findings,
 )
+from ottla.operations.threads import BlockingWork, in_thread
 from ottla.security.certificate_facts import read_certificates
 from ottla.security.protocol import SecurityProtocol
 from ottla.server.settings.configs import Configs
@@ -103,7 +103,8 @@ async def cluster_findings(admin: Admin, warn: Callable[[str], None]) -> list[Au
         where = f"broker {broker.node_id}"
         hidden = [each.name for each in entries if each.value is None and each.is_sensitive]
         found += _settings_findings(where, values, hidden)
-        for place, facts in (await asyncio.to_thread(shown_certificates, values, warn)).items():
+        shown = await in_thread(BlockingWork.nodes, shown_certificates, values, warn)
+        for place, facts in shown.items():
             found += certificate_findings(f"{where} at {place}", [facts], datetime.now(UTC))
     try:
         found += acl_findings(await admin.acls.describe())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.client.security.security import as_security
 from ottla.console.access import Access
 from ottla.console.options import ConsoleOptions
+from ottla.console.sampling.health import ClusterHealth
 from ottla.console.sampling.history import ClusterHistory
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
@@ -117,6 +120,29 @@ def test_sampling_ends_when_nobody_looks(measured: EmbeddedBroker, monkeypatch: 
         finally:
             await access.close()
         await until_async(lambda: _value(history.is_sampling), lambda sampling: not sampling)
+
+    asyncio.run(watch())
+
+
+def test_a_look_needs_no_thread_of_the_event_loop(measured: EmbeddedBroker) -> None:
+    """All of those are taken, as by names of hosts that do not resolve."""
+
+    async def watch() -> None:
+        loop, freed = asyncio.get_running_loop(), threading.Event()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        taken = loop.run_in_executor(None, freed.wait, 60)
+        access = Access(ConsoleOptions(measured.bootstrap))
+        try:
+            history, health = ClusterHistory.of(access), ClusterHealth.of(access)
+            await history.look()
+            assert history.has_metrics
+            await health.look()
+            await until_async(lambda: _value(health.is_under_way), lambda under_way: not under_way)
+            assert health.failure == "" and health.examination is not None
+        finally:
+            await access.close()
+            freed.set()
+            await taken
 
     asyncio.run(watch())
 

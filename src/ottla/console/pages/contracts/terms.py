@@ -9,7 +9,6 @@ from ottla.client.admin import Admin
 from ottla.client.admin.configs import ConfigEntry
 from ottla.client.registry import RegistryError, RegistryUnreachable
 from ottla.console.access import Access
-from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.resources import Resource, ResourceType
@@ -22,6 +21,7 @@ from ottla.model.topic_settings import (
 )
 from ottla.observe.metrics.catalogue.storage import REFUSED
 from ottla.operations.sampling.sample import TopSampler, TopView
+from ottla.operations.threads import BlockingWork, in_thread
 
 SETTINGS = (
     OTTLA_SCHEMA_VALIDATION,

@@ -16,7 +16,7 @@ from ottla.console.parts.forms import area, choice, field, form
 from ottla.console.parts.words import code, notice
 from ottla.console.refusals import WrongInput
 from ottla.console.routing import action, page
-from ottla.console.threads import BlockingWork, in_thread
+from ottla.operations.threads import BlockingWork, in_thread
 from ottla.operations.dead_letters import PREFIX, REDRIVEN_FROM
 from ottla.operations.edited_payloads import EditFormat, editable, edited, headers_of, headers_text
 from ottla.operations.errors import CommandError

@@ -16,7 +16,7 @@ from ottla.console.parts.tables import Column, plain_table
 from ottla.console.parts.words import badge, block, card, cards, code, facts, link, notice, told
 from ottla.console.refusals import RefusedRequest
 from ottla.console.routing import page
-from ottla.console.threads import BlockingWork, in_thread
+from ottla.operations.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.operations.dead_letters import PREFIX, DeadLetter, letter_of
 from ottla.operations.edited_payloads import EditFormat, editable

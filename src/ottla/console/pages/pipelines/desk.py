@@ -15,8 +15,8 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.client.options import wall_clock_ms
 from ottla.console.access import Access
 from ottla.console.refusals import RefusedRequest, WrongInput
-from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
+from ottla.operations.threads import BlockingWork, in_thread
 from ottla.spark.pipelines.status import LIVE, Board, PipelineStatus
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from ottla.console.parts.forms import area, choice, field, form
 from ottla.console.parts.words import card, notice
 from ottla.console.refusals import WrongInput
 from ottla.console.routing import action, page
-from ottla.console.threads import BlockingWork, in_thread
+from ottla.operations.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.operations.records.contents import ContentFormat

@@ -11,10 +11,10 @@ from ottla.console.html import Content, Markup, tag
 from ottla.console.pages.topics.frame import topic_path
 from ottla.console.parts.tables import Column, plain_table
 from ottla.console.parts.words import badge, code, link, told
-from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.operations.formats import size_text, time_text
 from ottla.operations.records.contents import ContentFormat, ReadContent, RecordReader
+from ottla.operations.threads import BlockingWork, in_thread
 
 _HEADERS_MAX = 4
 

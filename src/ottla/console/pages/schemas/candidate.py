@@ -13,8 +13,8 @@ from ottla.console.parts.forms import any_form, area, check_box, choice, field, 
 from ottla.console.parts.words import card, notice, told
 from ottla.console.refusals import WrongInput
 from ottla.console.routing import action, page
-from ottla.console.threads import BlockingWork, in_thread
 from ottla.operations.schema_text import parse_reference, pretty
+from ottla.operations.threads import BlockingWork, in_thread
 from ottla.schemas.schema import SchemaSource, SchemaType
 
 _REFERENCES = "one in a line: NAME=SUBJECT:VERSION"

@@ -13,7 +13,7 @@ from ottla.console.parts.forms import check_box, choice, field, form
 from ottla.console.parts.words import card, facts, notice, told
 from ottla.console.refusals import RefusedRequest, WrongInput
 from ottla.console.routing import action, page
-from ottla.console.threads import BlockingWork, in_thread
+from ottla.operations.threads import BlockingWork, in_thread
 from ottla.schemas.compatibility import Level
 
 _DEFAULT = "default"

@@ -14,9 +14,9 @@ from ottla.console.pages.schemas.subject import subject_tabs, trail_of
 from ottla.console.parts.forms import choice, query_form
 from ottla.console.parts.words import badge, card, cards, notice, told
 from ottla.console.routing import page
-from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.operations.schema_text import diff_lines, pretty
+from ottla.operations.threads import BlockingWork, in_thread
 from ottla.schemas.parse import parse
 from ottla.schemas.schema import Incompatibility, InvalidSchema, SchemaSource, UnsupportedSchema
 

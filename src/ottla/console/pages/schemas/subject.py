@@ -23,9 +23,9 @@ from ottla.console.parts.forms import choice, query_form
 from ottla.console.parts.words import badge, block, card, cards, facts, link, notice, tabs, told
 from ottla.console.refusals import RefusedRequest
 from ottla.console.routing import page
-from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.operations.schema_text import pretty
+from ottla.operations.threads import BlockingWork, in_thread
 from ottla.schemas.schema import Reference
 
 Trail = tuple[tuple[str, str], ...]

@@ -18,7 +18,7 @@ from ottla.console.html import Content, Markup, path_to, tag
 from ottla.console.parts.tables import Column, cut, listed
 from ottla.console.parts.words import badge, card, figure, figures, link, notice, told
 from ottla.console.routing import page
-from ottla.console.threads import BlockingWork, in_thread
+from ottla.operations.threads import BlockingWork, in_thread
 
 NO_REGISTRY = "no schema registry is known"
 

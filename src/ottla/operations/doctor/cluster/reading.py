@@ -32,7 +32,9 @@ from ottla.operations.doctor.cluster.lags import lags_again, read_lags
 from ottla.operations.doctor.settings.node_settings import SettingsSeen
 from ottla.operations.errors import CommandError
 from ottla.operations.failures import message_of
+from ottla.operations.held_partitions import OPEN_STATES
 from ottla.operations.security.sources import shown_certificates
+from ottla.operations.threads import BlockingWork, in_thread
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -56,7 +58,6 @@ _OF_TOPICS = (
     SEGMENT_MS,
     UNCLEAN_LEADER_ELECTION_ENABLE,
 )
-_OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")
 _NO_REGISTRY = "no registry was named: --registry URL, or OTTLA_REGISTRY"
 
 
@@ -194,7 +195,7 @@ def _led(topics: Sequence[TopicInfo], reached: Sequence[int]) -> list[TopicParti
 async def _subjects(ask: Callable[[], list[str]] | None) -> list[str]:
     if ask is None:
         raise CommandError(_NO_REGISTRY)
-    return await asyncio.to_thread(ask)
+    return await in_thread(BlockingWork.registry, ask)
 
 
 async def _settings_of_topics(admin: Admin, topics: Sequence[TopicInfo]) -> dict[str, dict[str, str]]:
@@ -216,7 +217,7 @@ async def _settings_of_brokers(
         entries = await admin.configs.describe(Resource.broker(node_id))
         values = {each.name: each.value for each in entries if not each.is_default and each.value is not None}
         hidden = [each.name for each in entries if each.value is None and each.is_sensitive]
-        certificates = await asyncio.to_thread(shown_certificates, values, warn)
+        certificates = await in_thread(BlockingWork.nodes, shown_certificates, values, warn)
         found[node_id] = SettingsSeen(values, hidden, certificates=tuple(certificates.items()), cluster_size=size)
     return found
 
@@ -249,7 +250,9 @@ async def _producers(admin: Admin, held: Sequence[TopicPartition]) -> dict[Topic
 
 async def _transactions(admin: Admin) -> list[SeenTransaction]:
     listed = await admin.transactions.all()
-    found = await admin.transactions.describe_each([each.transactional_id for each in listed if each.state in _OPEN])
+    found = await admin.transactions.describe_each(
+        [each.transactional_id for each in listed if each.state in OPEN_STATES]
+    )
     return [
         SeenTransaction(name, each.producer_id, each.started_ms, each.timeout_ms, each.partitions)
         for name, each in found.found.items()

@@ -1,4 +1,4 @@
-"""Blocking work: what is slow keeps other work from no thread."""
+"""The desk of pipelines: its blocking work, which must hold up no other."""
 
 from __future__ import annotations
 
@@ -8,31 +8,7 @@ import threading
 from ottla.console.access import Access
 from ottla.console.options import ConsoleOptions
 from ottla.console.pages.pipelines.desk import PipelineDesk
-from ottla.console.threads import BlockingWork, in_thread
-from ottla.model import limits
-
-
-def test_a_slow_registry_leaves_threads_for_other_work() -> None:
-    async def run() -> None:
-        answered = threading.Event()
-        begun: list[int] = []
-
-        def slow(number: int) -> None:
-            begun.append(number)
-            answered.wait(60)
-
-        slow_calls = [asyncio.ensure_future(in_thread(BlockingWork.registry, slow, n)) for n in range(100)]
-        try:
-            async with asyncio.timeout(10):
-                assert await in_thread(BlockingWork.decoding, str.upper, "a") == "A"
-                assert await in_thread(BlockingWork.board, str.upper, "a") == "A"
-                assert await asyncio.to_thread(str.upper, "a") == "A"
-            assert len(begun) == limits.CONSOLE_REGISTRY_THREADS
-        finally:
-            answered.set()
-        await asyncio.gather(*slow_calls)
-
-    asyncio.run(run())
+from ottla.operations.threads import BlockingWork, in_thread
 
 
 def test_a_board_is_read_once_at_a_time_and_without_a_thread_that_waits() -> None:
