@@ -14,10 +14,10 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.operations.errors import CommandError
-from ottla.operations.formats import time_text
+from ottla.operations.formats import parse_index, parse_offset, time_text
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 
     from ottla.client.cluster import Cluster
     from ottla.client.consumer.ranges import ConsumedRecord, Span
@@ -27,6 +27,16 @@ REDRIVEN_FROM = PREFIX + "redriven-from"
 _CONTRACT, _DECODING = "schema", "decoding"
 REASONS = ("rejected", "delivery-limit", _CONTRACT, _DECODING)
 _SHOWN_CHARS_MAX = 60
+
+
+class LetterPlace(NamedTuple):
+    """Where a letter is in its dead-letter topic: `PARTITION:OFFSET`, as users write it."""
+
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.partition}:{self.offset}"
 
 
 class DeadLetter(NamedTuple):
@@ -43,8 +53,8 @@ class DeadLetter(NamedTuple):
     timestamp: int
 
     @property
-    def place(self) -> str:
-        return f"{self.record.partition}:{self.record.offset}"
+    def place(self) -> LetterPlace:
+        return LetterPlace(self.record.partition, self.record.offset)
 
 
 class Selection(NamedTuple):
@@ -53,7 +63,7 @@ class Selection(NamedTuple):
     group: str | None
     origin: str | None
     reason: str | None
-    places: tuple[str, ...]
+    places: tuple[LetterPlace, ...]
     max_letters: int
 
     def takes(self, letter: DeadLetter) -> bool:
@@ -65,13 +75,16 @@ class Selection(NamedTuple):
         )
 
 
-def places_of(texts: Sequence[str]) -> tuple[str, ...]:
-    """The places PARTITION:OFFSET of letters; raises ValueError for what is none."""
+def places_of(texts: Iterable[str]) -> tuple[LetterPlace, ...]:
+    """The places PARTITION:OFFSET of letters. Raises ValueError for what is none."""
+    found: list[LetterPlace] = []
     for text in texts:
-        partition, colon, offset = text.partition(":")
-        if not (colon and partition.isdecimal() and offset.isdecimal()):
-            raise ValueError(f"{text!r} is not PARTITION:OFFSET")
-    return tuple(f"{int(text.partition(':')[0])}:{int(text.partition(':')[2])}" for text in texts)
+        partition, _, offset = text.partition(":")
+        index, at = parse_index(partition), parse_offset(offset)
+        if index is None or at is None:
+            raise ValueError(f"{text[:40]!r} is not PARTITION:OFFSET")
+        found.append(LetterPlace(index, at))
+    return tuple(found)
 
 
 class ChosenLetters(NamedTuple):
@@ -159,7 +172,7 @@ def letter_row(letter: DeadLetter, *, short: bool) -> dict[str, Any]:
     """A letter as fields: all of them for scripts, or with `short` as a table has room for."""
     record = letter.record
     row = {
-        "letter": letter.place,
+        "letter": str(letter.place),
         "topic": letter.topic,
         "partition": letter.partition,
         "offset": letter.offset,
@@ -184,31 +197,39 @@ def _text(data: bytes | None, short: bool) -> str | None:
     return text[:_SHOWN_CHARS_MAX] + "…" if short and len(text) > _SHOWN_CHARS_MAX else text
 
 
+def redriven_headers(
+    letter: ConsumedRecord, headers: Iterable[tuple[str, bytes | None]]
+) -> list[tuple[str, bytes | None]]:
+    """The headers of a record that is sent in place of a letter: those given, without what makes a letter, and one that
+    names the letter.
+    """
+    kept = [(name, value) for name, value in headers if not name.startswith(PREFIX)]
+    return [*kept, (REDRIVEN_FROM, f"{letter.topic}-{letter.partition}@{letter.offset}".encode())]
+
+
 class RedrivePlan(NamedTuple):
-    """Exactly the letters that are to be sent, as (partition, offset), and how many go to which topic. `is_cut`: there
-    are more than were wanted.
+    """Exactly the letters that are to be sent, and how many go to which topic. `is_cut`: there are more than were
+    wanted.
     """
 
-    places: tuple[tuple[int, int], ...]
+    places: tuple[LetterPlace, ...]
     targets: Mapping[str, int]
     is_cut: bool
 
 
 async def plan_redrive(cluster: Cluster, topic: str, wanted: Selection, to: str | None = None) -> RedrivePlan:
     """Find the letters, and look up all topics that they go to. Raises CommandError for a letter that is not there."""
-    found: dict[tuple[int, int], str] = {}
+    found: dict[LetterPlace, str] = {}
     is_cut = False
-    places = [tuple(map(int, each.split(":"))) for each in wanted.places]
-    spans = await _spans(cluster, topic, [(partition, offset) for partition, offset in places])
+    spans = await _spans(cluster, topic, wanted.places)
     async with aclosing(read_letters(cluster, spans)) as letters:
-        async for record, letter in letters:
+        async for _, letter in letters:
             if letter is not None and wanted.takes(letter):
                 if len(found) == wanted.max_letters:
                     is_cut = True
                     break
-                found[record.partition, record.offset] = to or letter.topic
-    there = {f"{partition}:{offset}" for partition, offset in found}
-    missing = sorted(set(wanted.places) - there)
+                found[letter.place] = to or letter.topic
+    missing = sorted(set(wanted.places) - found.keys())
     if missing and not is_cut:
         raise CommandError(f"there is no letter {missing[0]} in {topic}", f"`ottla dlq list {topic}` shows the letters")
     targets = Counter(found.values())
@@ -237,8 +258,7 @@ async def send_letters(
             if max_s is not None and loop.time() - began_s > max_s:
                 break
             target = to or letter.topic
-            headers = [(name, value) for name, value in record.headers if not name.startswith(PREFIX)]
-            headers.append((REDRIVEN_FROM, f"{topic}-{record.partition}@{record.offset}".encode()))
+            headers = redriven_headers(record, record.headers)
             # In another topic, or one with fewer partitions by now, the key decides the partition, as for any record.
             count = (await cluster.topic(target)).partition_count
             partition = letter.partition if to is None and letter.partition < count else None

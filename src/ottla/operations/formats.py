@@ -5,7 +5,8 @@ import re
 from ottla.model.limits import INT32_MAX, INT64_MAX
 from ottla.operations.errors import WrongUsage
 
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?(?:/s)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_PER_SECOND = re.compile(r"/s\Z", re.IGNORECASE)
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DURATIONS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms"))
 
@@ -54,20 +55,48 @@ def parse_time_ms(text: str) -> int:
 
 def parse_rate(text: str) -> int:
     """Read `50MiB`, `1.5 GB`, `1000`: bytes per second."""
-    match = _RATE.fullmatch(text.strip())
-    if match is None:
+    size = _bytes_of(_PER_SECOND.sub("", text.strip()))
+    if size is None:
         raise WrongUsage(f"{text!r} is no rate", "50MiB means 50 MiB per second")
+    return _above_zero(text, size)
+
+
+def parse_size(text: str) -> int:
+    """Read `50GiB`, `1.5 TB`, `1000`: bytes."""
+    size = _bytes_of(text.strip())
+    if size is None:
+        raise WrongUsage(f"{text!r} is no size", "50GB means 50 000 000 000 bytes, 50GiB is 7 % more")
+    return _above_zero(text, size)
+
+
+def _bytes_of(text: str) -> float | None:
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        return None
     step = 1024 if match[3] else 1000
     unit: int = step ** " kmgt".index(match[2].lower() or " ")
-    rate = float(match[1]) * unit
-    if rate < 1:
+    return float(match[1]) * unit
+
+
+def _above_zero(text: str, size: float) -> int:
+    if size < 1:
         raise WrongUsage(f"{text!r}: it has to be above 0", "1 is one byte; without a limit, do not give one")
-    return round(rate)
+    return round(size)
 
 
 def parse_index(text: str) -> int | None:
     """Parse the number of a partition; None if the text is none."""
-    return int(text) if text.isdecimal() and len(text) <= len(str(INT32_MAX)) and int(text) <= INT32_MAX else None
+    return _number(text, INT32_MAX)
+
+
+def parse_offset(text: str) -> int | None:
+    """Parse an offset; None if the text is none."""
+    return _number(text, INT64_MAX)
+
+
+def _number(text: str, most: int) -> int | None:
+    is_short = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+    return int(text) if is_short and int(text) <= most else None
 
 
 def duration_text(duration_ms: int) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.model.limits import INT32_MAX
 from ottla.model.setting import UNLIMITED
 from ottla.operations.errors import CommandError, WrongUsage
-from ottla.operations.formats import parse_rate
+from ottla.operations.formats import parse_rate, parse_size
 from ottla.security.quotas.limits_of_clients import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -68,8 +68,8 @@ def quotas_of(
     return found
 
 
-def chosen(quotas: Mapping[str, float | None]) -> dict[str, float]:
-    """The quotas of a new user, without those that are not wanted."""
+def quotas_of_new_user(quotas: Mapping[str, float | None]) -> dict[str, float]:
+    """The quotas of a new user: None takes one away, and a new user has none that could be."""
     return {key: value for key, value in quotas.items() if value is not None}
 
 
@@ -79,20 +79,9 @@ def limits_of(storage: str | None, partitions: str | None, connections: str | No
     found: dict[str, int] = {}
     for key, text in texts.items():
         if text is not None:
-            parse = _storage_bytes if key == "storage_bytes" else partial(_number, option=f"--{key}")
+            parse = parse_size if key == "storage_bytes" else partial(_number, option=f"--{key}")
             found[key] = UNLIMITED if text == _NO_LIMIT else parse(text)
     return found
-
-
-def _storage_bytes(text: str) -> int:
-    """Read `50GB`, `1.5TiB`, `1000`."""
-    if "/" not in text:
-        try:
-            return parse_rate(text)
-        except WrongUsage as error:
-            if "above 0" in str(error):
-                raise
-    raise WrongUsage(f"{text!r} is no size", "50GB means 50 000 000 000 bytes, 50GiB is 7 % more")
 
 
 def _number(text: str, option: str) -> int:

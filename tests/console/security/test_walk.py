@@ -52,7 +52,7 @@ _TYPED = {
     "value": "1",
     "value_format": "text",
     "key_format": "null",
-    "headers": "[]",
+    "headers": "a=b",
     "what": "reset",
     "before": "0:1",
     "moves": json.dumps([[SECRET, 0, 1, 0]]),

@@ -7,13 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.operations.errors import CommandError
-from ottla.operations.records.writing import TypedFormat, content_bytes, headers_of, headers_text, typed_again
+from ottla.operations.records.writing import (
+    TypedFormat,
+    content_bytes,
+    header_of,
+    headers_of,
+    headers_text,
+    typed_again,
+)
 
 
 @pytest.mark.parametrize(
     ("text", "typed", "data"),
     [
-        ("", TypedFormat.none, None),
+        ("", TypedFormat.null, None),
         ("ä b", TypedFormat.text, "ä b".encode()),
         ("", TypedFormat.text, b""),
         ('{ "a" : 1 }', TypedFormat.json, b'{"a":1}'),
@@ -45,12 +52,15 @@ def test_headers() -> None:
         ("trace", b"7"),
         ("flag", None),
         ("raw", b"\0\xff"),
-        ("like", b"hex:00"),
+        ("like bytes", b"hex:00"),
+        ("like null", b"null:"),
+        ("null as text", b"null"),
         ("empty", b""),
-        ("time", b"12:30"),
+        ("equation", b"a=b"),
         ("", b"no name"),
         ('"', b"a quote"),
-        ("a:b", b"a colon"),
+        ("a=b", b"an equals sign"),
+        ("a: b", b"a colon"),
         (" a\0\u202e\n", b"\xe2\x80\xae"),
         ("lines", b"a\nb"),
         ("spaces", b" a "),
@@ -59,11 +69,39 @@ def test_headers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("name: hex:zz", "not hex"), ('"name', "no closing quote"), ('"name" value', "a colon follows")]
+    ("text", "header"),
+    [
+        ("name=value", ("name", b"value")),
+        (" name = value ", ("name", b" value ")),
+        ("name=hex:00 ff", ("name", b"\0\xff")),
+        ("name=null:", ("name", None)),
+        ("name=", ("name", b"")),
+        (' "a=b" =c', ("a=b", b"c")),
+        ("a: b=c", ("a: b", b"c")),
+    ],
+)
+def test_a_header(text: str, header: tuple[str, bytes | None]) -> None:
+    assert header_of(text) == header
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("name=hex:zz", "not hex"),
+        ('"name', "no closing quote"),
+        ('"name" value', "an equals sign follows"),
+        ('"name"value=x', "an equals sign follows"),
+        ("name: value", "NAME=VALUE"),
+        ("name", "NAME=VALUE"),
+        ("=value", "NAME=VALUE"),
+        ('"\\ud800"=x', "half a character"),
+        ("name=\ud800", "half a character"),
+        ("\ud800=x", "half a character"),
+    ],
 )
 def test_what_is_no_header(text: str, why: str) -> None:
     with pytest.raises(CommandError, match=why):
-        headers_of(text)
+        header_of(text)
 
 
 @given(st.lists(st.tuples(st.text(max_size=9), st.none() | st.binary(max_size=9)), max_size=3))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Topic, client_options, parse_pairs
+from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Topic, client_options
 from ottla.cli.records.payloads import RegistryUrl, registry_at
 from ottla.cli.records.sending import send_all
 from ottla.cli.records.text import Added, PlainEncoder, line_parser
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from ottla.cli.records.sending import Numbered
-    from ottla.cli.records.text import RecordTextEncoder
+    from ottla.cli.records.text import Headers, RecordTextEncoder
     from ottla.client.producer.producer import ProducerOptions
 
 # The largest record, and the largest request: a broker accepts requests of 100 MiB by default.
@@ -73,6 +73,14 @@ KeySeparator = Annotated[
     str | None,
     typer.Option("--key-separator", "-K", help="This text separates key and value in each line; \\t is a tab."),
 ]
+Header = Annotated[
+    list[str],
+    typer.Option(
+        "--header",
+        "-H",
+        help="Header of every record, NAME=VALUE; may be repeated. NAME=hex:00ff is bytes, NAME=null: is null.",
+    ),
+]
 NullMarker = Annotated[str | None, typer.Option("--null", help="This text means no key, or no value (a tombstone).")]
 
 
@@ -92,9 +100,7 @@ def produce(
     key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
     key_separator: KeySeparator = None,
     null: NullMarker = None,
-    header: Annotated[
-        list[str], typer.Option("--header", "-H", help="Header of every record, NAME=VALUE; may be repeated.")
-    ] = [],  # noqa: B006
+    header: Header = [],  # noqa: B006
     partition: Annotated[
         int | None, typer.Option("--partition", "-p", min=0, max=INT32_MAX, help="Send all records to this partition.")
     ] = None,
@@ -129,7 +135,7 @@ def produce(
         raise typer.BadParameter("values and --file exclude each other: records come from one place")
     if key is not None and key_separator is not None:
         raise typer.BadParameter("--key and --key-separator exclude each other")
-    headers = tuple((name, text.encode()) for name, text in parse_pairs(header, "--header").items())
+    headers = _headers(header)
     separator = None if key_separator is None else _unescaped(key_separator)
     client = client_options(bootstrap)
     keys = _encoder(f"{topic}-key", key_type, key_subject, registry, bootstrap)
@@ -159,6 +165,15 @@ def _encoder(
     if kind is None and subject is None:
         return PlainEncoder()
     return SubjectEncoder(registry_at(registry, bootstrap), subject or usual_subject, kind or PayloadType.auto)
+
+
+def _headers(texts: Iterable[str]) -> Headers:
+    from ottla.operations.records.writing import header_of
+
+    try:
+        return tuple(header_of(each) for each in texts)
+    except CommandError as error:
+        raise typer.BadParameter(str(error), param_hint="--header") from None
 
 
 def _options(acks: Acks, codec: CodecName) -> ProducerOptions:

@@ -26,13 +26,13 @@ from ottla.operations.errors import CommandError, WrongUsage
 from ottla.operations.tenants import (
     DEFAULT_QUOTAS,
     check_name,
-    chosen,
     found_tenant,
     full_name,
     has_authorizer,
     limit_text,
     limits_of,
     quotas_of,
+    quotas_of_new_user,
     rate_text,
     tenant_json,
 )
@@ -73,7 +73,8 @@ def create(
     if not user.strip():
         raise WrongUsage("the name of the user is empty", "--no-user creates no user")
     new_user_name(full_name(name, user))
-    quotas = chosen({**DEFAULT_QUOTAS, **quotas_of(produce, consume, request_percentage, mutations, print_warning)})
+    asked = quotas_of(produce, consume, request_percentage, mutations, print_warning)
+    quotas = quotas_of_new_user({**DEFAULT_QUOTAS, **asked})
     wanted = TenantLimits(UNLIMITED, UNLIMITED, UNLIMITED)._replace(**limits_of(storage, partitions, connections))
 
     async def check(admin: Admin) -> None:

@@ -12,7 +12,7 @@ from ottla.cli.tenant.words import Consume, Mutations, Name, Produce, Requests, 
 from ottla.cli.user import PasswordFile, new_user_name
 from ottla.model.limits import SCRAM_ITERATIONS_MAX
 from ottla.operations.errors import CommandError
-from ottla.operations.tenants import DEFAULT_QUOTAS, chosen, found_tenant, full_name, quotas_of
+from ottla.operations.tenants import DEFAULT_QUOTAS, found_tenant, full_name, quotas_of, quotas_of_new_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +46,7 @@ def add(
     tenant = with_admin(bootstrap, lambda admin: found_tenant(admin, name))
     inherited = next(iter(tenant.users.values()), DEFAULT_QUOTAS)
     added = new_user(full_name(name, user), password_file, bootstrap)
-    with_admin(bootstrap, lambda admin: add_to(admin, name, added, chosen({**inherited, **given})))
+    with_admin(bootstrap, lambda admin: add_to(admin, name, added, quotas_of_new_user({**inherited, **given})))
     done(f"added user {added.name} to tenant {name}")
 
 

@@ -23,7 +23,7 @@ def kafka(real_kafka: RealKafka) -> Iterator[Visitor]:
 def test_create_list_produce_browse_search_and_delete(kafka: Visitor) -> None:
     made = kafka.send("/topics/+new", "/topics/%2Bnew", name="console-topic", partitions="2", settings="")
     assert "Topic console-topic was created" in made.words
-    form = {"key_format": "text", "key": "k", "value_format": "json", "headers": "a: b"}
+    form = {"key_format": "text", "key": "k", "value_format": "json", "headers": "a=b"}
     for number in range(4):
         said = kafka.send(
             "/topics/console-topic/produce",

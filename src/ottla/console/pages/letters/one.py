@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from ottla.client.consumer.ranges import ConsumedRecord
 from ottla.console.answers import Page
 from ottla.console.call import PageCall
@@ -11,30 +9,31 @@ from ottla.console.html import Content, Markup, path_to, tag
 from ottla.console.named import named_path
 from ottla.console.pages.letters.browse import TRAIL
 from ottla.console.pages.records.one import record_of
+from ottla.console.pages.records.shown import ShownRecord, pretty, read_records
+from ottla.console.pages.records.typed import can_be_edited
 from ottla.console.parts.forms import any_form, hidden
 from ottla.console.parts.tables import Column, plain_table
 from ottla.console.parts.words import badge, block, card, cards, code, facts, link, notice, told
 from ottla.console.refusals import RefusedRequest
 from ottla.console.routing import page
-from ottla.operations.threads import BlockingWork, in_thread
 from ottla.model import limits
 from ottla.operations.dead_letters import PREFIX, DeadLetter, letter_of
-from ottla.operations.edited_payloads import EditFormat, editable
 from ottla.operations.formats import parse_index, size_text, time_text
-from ottla.operations.payloads import JsonText, PayloadDecoder, PayloadType
+from ottla.operations.records.contents import ContentFormat, ReadContent, RecordReader
+from ottla.operations.records.writing import TypedFormat, typed_again
 
 
 @page("/letters/{topic}/{partition}/{offset}")
 async def one_letter(call: PageCall) -> Page:
     record, letter = await letter_at(call)
     topic = record.topic
-    key, value = await decoded(call, record, of_key=True), await decoded(call, record, of_key=False)
+    shown = await read_letter(call, record)
     content: list[Content] = [
         cards(card("Where it comes from", _provenance(letter)), card("What can be done", _ways(call, record, letter)))
         if letter is not None
         else notice("This record is no dead letter: it has no headers ottla.dlq.*", "fair"),
-        card("Key", _payload(record.key, key)),
-        card("Value", _payload(record.value, value)),
+        card("Key", _payload(record.key, shown.key)),
+        card("Value", _payload(record.value, shown.value)),
         card("Headers", _headers(record)),
         _elsewhere(record),
     ]
@@ -50,23 +49,10 @@ async def letter_at(call: PageCall) -> tuple[ConsumedRecord, DeadLetter | None]:
     return record, letter_of(record)
 
 
-async def decoded(call: PageCall, record: ConsumedRecord, *, of_key: bool) -> str | None:
-    """A key or value as JSON, if a schema of the registry says how to read it."""
-    registry = call.access.registry
-    if registry is None or not (record.key if of_key else record.value):
-        return None
-    decoder = PayloadDecoder(registry, PayloadType.auto, lambda _: None, of_key=of_key)
-
-    def read() -> bytes | None:
-        try:
-            return decoder.shown(record)
-        except Exception:  # a registry that is away, or a payload that only looks as if it had a schema
-            return None
-
-    shown = await in_thread(BlockingWork.decoding, read)
-    if not isinstance(shown, JsonText):
-        return None
-    return json.dumps(json.loads(shown), ensure_ascii=False, indent=2)
+async def read_letter(call: PageCall, record: ConsumedRecord) -> ShownRecord:
+    """What the key and the value of a letter say, by the schemas of the registry where they have one."""
+    (shown,) = await read_records([record], RecordReader(call.access.registry))
+    return shown
 
 
 def _provenance(letter: DeadLetter) -> Markup:
@@ -93,12 +79,12 @@ def _ways(call: PageCall, record: ConsumedRecord, letter: DeadLetter) -> Content
     redrive = any_form(
         call,
         path_to("letters", record.topic, "preview"),
-        hidden("letter", letter.place),
+        hidden("letter", str(letter.place)),
         submit="Redrive it as it is",
         class_="inline",
     )
     edit = link("Edit it, then send it", path_to("letters", record.topic, record.partition, record.offset, "edit"))
-    if not is_editable(record):
+    if not can_be_edited(record):
         edit = tag("span", f"It is too large to be edited here ({size_text(len(record.value or b''))}).")
     return [tag("p", redrive), tag("p", edit)]
 
@@ -108,23 +94,18 @@ def _elsewhere(record: ConsumedRecord) -> Markup:
     return tag("p", link("The record in other formats, and as a file", to))
 
 
-def is_editable(record: ConsumedRecord) -> bool:
-    most = limits.CONSOLE_VALUE_BYTES_MAX
-    return all(len(each or b"") <= most for each in (record.key, record.value))
-
-
-def _payload(data: bytes | None, shown: str | None) -> Content:
+def _payload(data: bytes | None, read: ReadContent) -> Content:
     if data is None:
         return badge("null")
     cut = data[: limits.CONSOLE_VALUE_BYTES_MAX]
-    form, text = editable(cut)
-    if form is not EditFormat.text and len(cut) < len(data):
-        form, text = editable(cut.decode("utf-8", "ignore").encode())
+    kind, text = typed_again(cut)
+    if kind is not TypedFormat.text and len(cut) < len(data):  # it was cut within a character
+        kind, text = typed_again(cut.decode("utf-8", "ignore").encode())
     size = f"{size_text(len(data))}" + (f", cut at {size_text(len(cut))}" if len(cut) < len(data) else "")
-    raw = [tag("p", tag("small", f"{size}, as {form}")), block(text)]
-    if shown is None:
-        return raw
-    return [block(shown), tag("details", tag("summary", "as it is stored"), raw)]
+    raw = [tag("p", tag("small", f"{size}, as {kind}")), block(text)]
+    if read.format != ContentFormat.registry:
+        return [notice(told(read.note), "fair"), *raw] if read.note and len(cut) == len(data) else raw
+    return [block(pretty(read)), tag("details", tag("summary", "as it is stored"), raw)]
 
 
 def _headers(record: ConsumedRecord) -> Markup:
@@ -137,6 +118,6 @@ def _headers(record: ConsumedRecord) -> Markup:
 
 
 def _short(data: bytes) -> str:
-    _, text = editable(data)
+    _, text = typed_again(data)
     most = limits.CONSOLE_CELL_CHARS * 5
     return text if len(text) <= most else f"{text[:most]}…"
