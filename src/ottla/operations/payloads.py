@@ -89,10 +89,15 @@ class SubjectEncoder:
 
 
 class PayloadDecoder:
-    """Decodes keys, or values, to JSON by the schema ids in them; `warn` is told of those that it cannot decode."""
+    """Decodes keys, or values, to JSON by the schema ids in them; `warn` is told what `shown` cannot decode."""
 
     def __init__(
-        self, registry: SchemaRegistry, wanted: PayloadType, warn: Callable[[str], None], *, of_key: bool
+        self,
+        registry: SchemaRegistry,
+        wanted: PayloadType,
+        warn: Callable[[str], None] = lambda _: None,
+        *,
+        of_key: bool,
     ) -> None:
         self._registry = registry
         self._wanted = wanted
@@ -103,21 +108,30 @@ class PayloadDecoder:
 
     def shown(self, record: ConsumedRecord) -> bytes | None:
         """The key or value as JSON text; unchanged, with a warning, if it cannot be decoded."""
-        from ottla.client.registry import RegistryError, RegistryUnreachable
+        from ottla.client.registry import RegistryError
+
+        try:
+            return self.decoded(record)
+        except (RegistryError, ValueError) as error:
+            self._warn(record, error)
+            return record.key if self._of_key else record.value
+
+    def decoded(self, record: ConsumedRecord) -> JsonText | None:
+        """The key or value as JSON text; None if it is null. Raises RegistryError for a schema that the registry does
+        not give, ValueError for a payload that is not of its schema, CommandError for a registry that does not answer.
+        """
+        from ottla.client.registry import RegistryUnreachable
 
         data = record.key if self._of_key else record.value
         if data is None:
             return None
         try:
-            value = self._decoded(record, data)
+            value = self._value(record, data)
         except RegistryUnreachable as error:
             raise _unreachable(error) from None
-        except (RegistryError, ValueError) as error:
-            self._warn(record, error)
-            return data
         return JsonText(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
 
-    def _decoded(self, record: ConsumedRecord, data: bytes) -> Any:
+    def _value(self, record: ConsumedRecord, data: bytes) -> Any:
         from ottla.schemas.framing import find_mark, unframe
         from ottla.schemas.json_values import json_values_of
         from ottla.schemas.schema import SchemaType

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,8 @@ from ottla.client.consumer.ranges import ConsumedRecord
 from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.model import limits
 from ottla.operations.records.contents import ContentFormat, RecordReader, hex_dump, read_content
+from ottla.schemas.schema import SchemaSource, SchemaType
+from ottla.testing.broker import EmbeddedBroker
 
 
 @pytest.mark.parametrize(
@@ -77,6 +80,20 @@ def test_a_registry_that_is_away_is_asked_once() -> None:
     notes = [reader.value(_record(bytes((0, 0, 0, 0, number)) + b"abc")).note for number in range(5)]
     assert "does not answer" in notes[0]
     assert set(notes[1:]) == {"the registry was not asked for this schema"}
+
+
+def test_each_value_is_told_why_it_cannot_be_read(tmp_path: Path) -> None:
+    """Also after many of them, and without a request for a schema that the registry does not know."""
+    with EmbeddedBroker(tmp_path) as broker:
+        registry = SchemaRegistry(RegistryOptions.of(broker.registry.url))
+        known = registry.register("t-value", SchemaSource('"long"', SchemaType.AVRO))
+        reader = RecordReader(registry)
+        cut_off = _record(b"\0" + known.to_bytes(4) + b"\xff")
+        notes = [reader.value(cut_off).note for _ in range(30)]
+        assert set(notes) == {"the payload ends too early"}
+        unknown = [reader.value(_record(b"\0" + (999).to_bytes(4) + b"x")).note for _ in range(2)]
+        assert "40403" in unknown[0] and unknown[1] == "the registry was not asked for this schema"
+        assert reader.value(_record(b"\0" + known.to_bytes(4) + b"\x02")).value == 1
 
 
 def test_without_a_registry_the_frame_is_told() -> None:

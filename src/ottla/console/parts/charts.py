@@ -61,10 +61,10 @@ def line_chart(
     return tag("figure", tag("figcaption", title), picture, tag("div", legend, class_="legend"), class_="chart")
 
 
-def bars(title: str, each: Sequence[Bar], text: Callable[[float], str]) -> Markup:
+def bars(title: str, drawn: Sequence[Bar], text: Callable[[float], str]) -> Markup:
     """Horizontal bars, one below the other, each with its name and value."""
-    most = max((bar.value for bar in each), default=0) or 1
-    rows = [tag("div", _name(bar), _bar(bar, most), tag("span", text(bar.value), class_="number")) for bar in each]
+    most = max((bar.value for bar in drawn), default=0) or 1
+    rows = [tag("div", _name(bar), _bar(bar, most), tag("span", text(bar.value), class_="number")) for bar in drawn]
     content: Content = rows or tag("p", "nothing yet", class_="empty")
     return tag("figure", tag("figcaption", title), content, class_="bars")
 

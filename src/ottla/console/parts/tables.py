@@ -43,7 +43,7 @@ def plain_table(columns: Sequence[Column[R]], rows: Iterable[R], *, empty: Conte
 
 @dataclass(frozen=True, slots=True)
 class TableCut(Generic[R]):
-    """The rows of one page of a table: those that the filter finds, sorted, and cut."""
+    """The rows of one page of a table, and how many the filter has found on all pages."""
 
     shown: Sequence[R]
     found: int
@@ -61,7 +61,9 @@ def cut(
     text: Callable[[R], str],
     sort: str | None = None,
 ) -> TableCut[R]:
-    """Return the rows that a page will show, before their cells are made: what is dear is asked for these only."""
+    """Return the rows that a page will show. Callers that have to ask a broker for more about a row ask for these only,
+    and show them with `listed`.
+    """
     wanted = call.query.get("q", "").strip().lower()
     found = [row for row in rows if wanted in text(row).lower()] if wanted else list(rows)
     order = call.query.get("sort") or sort or ""

@@ -36,10 +36,10 @@ def per_s(value: float) -> str:
 
 
 def count_text(value: float) -> str:
-    """A number with few digits."""
-    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e4)):
-        if value >= size:
-            return f"{value / (1e3 if unit == 'k' else size):.1f}{unit}"
+    """A number with few digits; thousands are counted from 10,000 on."""
+    for unit, size, least in (("G", 1e9, 1e9), ("M", 1e6, 1e6), ("k", 1e3, 1e4)):
+        if value >= least:
+            return f"{value / size:.1f}{unit}"
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ottla.security.acl_entry import AclFilter
     from ottla.security.acls import AclOperation, AclResourceType
 
-STRING_MAX = 32_000  # with the type of a principal, it fits what a request can carry
+NAME_BYTES_MAX = 32_000  # with the type of a principal, such a name fits into a request
 
 
 def resources_of(
@@ -23,6 +23,7 @@ def resources_of(
     tokens: Sequence[str],
     users: Sequence[str],
 ) -> Iterator[tuple[AclResourceType, str]]:
+    """The resources that are named, each with its type."""
     from ottla.security.acls import CLUSTER_NAME, AclResourceType
 
     for kind, names in (
@@ -36,28 +37,28 @@ def resources_of(
         for name in names:
             if not name:
                 raise ValueError("the name of a resource is empty")
-            if len(name.encode("utf-8", "replace")) > STRING_MAX:
+            if len(name.encode("utf-8", "replace")) > NAME_BYTES_MAX:
                 raise ValueError(f"a name of {len(name)} characters is too long: no resource has such a name")
             yield kind, name
 
 
 def check_resources(resources: Sequence[object]) -> None:
+    """Refuse a command that names no resource."""
     if not resources:
         raise ValueError("say on what: --topic, --group, --cluster, --transactional-id, ...")
 
 
 def principal_of(text: str) -> str:
+    """The principal `Type:name`; a name alone is that of a user."""
     from ottla.security.principal import USER, parse_principal
 
-    if len(text.encode("utf-8", "replace")) > STRING_MAX:
+    if len(text.encode("utf-8", "replace")) > NAME_BYTES_MAX:
         raise ValueError(f"a principal of {len(text)} characters is too long: no client has such a name")
-    try:
-        return str(parse_principal(text if ":" in text else f"{USER}:{text}"))
-    except ValueError as error:
-        raise ValueError(str(error)) from None
+    return str(parse_principal(text if ":" in text else f"{USER}:{text}"))
 
 
 def operation_of(text: str) -> AclOperation:
+    """The operation that a word names, such as `read` or `alter-configs`."""
     from ottla.security.acls import AclOperation
 
     names = [each for each in AclOperation if each >= AclOperation.ALL]
@@ -89,6 +90,7 @@ def needed(
 
 
 def place_of(kind: AclResourceType, name: str, *, prefix: bool) -> tuple[AclResourceType, str, int]:
+    """The resource and the pattern of its name. There is one cluster, so its name is no prefix."""
     from ottla.security.acls import AclResourceType, PatternType
 
     is_prefix = prefix and kind is not AclResourceType.CLUSTER
@@ -103,6 +105,7 @@ def filters_of(
     operations: Sequence[str],
     hosts: Sequence[str],
 ) -> Iterator[AclFilter]:
+    """The filters that find the entries of these words; what is not named may be anything."""
     from ottla.security.acl_entry import AclFilter
     from ottla.security.acls import AclOperation, AclResourceType, PatternType
 
@@ -120,6 +123,7 @@ def check_hosts(hosts: Iterable[str]) -> None:
 
     for host in hosts:
         try:
-            _ = host == "*" or ip_address(host)
+            if host != "*":
+                ip_address(host)
         except ValueError:
             raise ValueError(f"{host} is no IP address; ACLs do not look up names") from None

@@ -74,9 +74,9 @@ class Mover:
     async def _begin(self, waiting: list[TopicPartition], running: set[TopicPartition]) -> set[TopicPartition]:
         """Begin as many moves as the limit allows."""
         room = max(0, self._at_once - len(running))
-        next_ones = [at for at in waiting if not self._moves[at].adding or at in running]
+        unlimited = [at for at in waiting if not self._moves[at].adding or at in running]  # they copy nothing more
         copying = [at for at in waiting if self._moves[at].adding and at not in running][:room]
-        wanted = {at: self._moves[at].after for at in sorted([*next_ones, *copying])}
+        wanted = {at: self._moves[at].after for at in sorted([*unlimited, *copying])}
         if not wanted:
             return set()
         outcomes = await self._admin.replicas.reassign_each(wanted)

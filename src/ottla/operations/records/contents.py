@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ottla.client.consumer.ranges import ConsumedRecord
-from ottla.client.registry import SchemaRegistry
+from ottla.client.registry import RegistryError, SchemaRegistry
 from ottla.model import limits
 from ottla.operations.errors import CommandError
-from ottla.operations.payloads import JsonText, PayloadDecoder, PayloadType
+from ottla.operations.payloads import PayloadDecoder, PayloadType
 from ottla.operations.records.msgpack import NotMsgpack, decode
 from ottla.schemas.framing import GUID_PREFIX_BYTES, ID_PREFIX_BYTES, MAGIC_GUID, MAGIC_ID, find_mark
 
@@ -74,14 +74,12 @@ class RecordReader:
         value: ContentFormat = ContentFormat.auto,
     ) -> None:
         self._formats = {True: key, False: value}
-        self._said: list[str] = []
         self._failed = 0
         self._unknown: set[bytes] = set()  # the beginnings of values whose schemas the registry does not know
         self._decoders: dict[bool, PayloadDecoder] = {}
         if registry is not None:
             for of_key in (True, False):
-                decoder = PayloadDecoder(registry, PayloadType.auto, self._said.append, of_key=of_key)
-                self._decoders[of_key] = decoder
+                self._decoders[of_key] = PayloadDecoder(registry, PayloadType.auto, of_key=of_key)
 
     @property
     def is_plain(self) -> bool:
@@ -119,23 +117,23 @@ class RecordReader:
         schema = beginning[: ID_PREFIX_BYTES if beginning[:1] == bytes((MAGIC_ID,)) else None]
         if schema in self._unknown or self._failed >= _TRIES_MAX:
             return "the registry was not asked for this schema"
-        self._said.clear()
         try:
-            text = decoder.shown(record)
-        except CommandError as error:
-            self._failed = _TRIES_MAX
-            return str(error)
-        except RecursionError:
-            return "it is nested too deeply"
-        if isinstance(text, JsonText):
+            text = decoder.decoded(record)
+            assert text is not None, "only contents that are there are read"
             return ReadContent(
                 ContentFormat.registry, text.decode("utf-8", "replace"), json.loads(text), _named(schema)
             )
-        said = self._said[-1] if self._said else "it cannot be read by its schema"
-        if "registry answered" in said:
+        except CommandError as error:  # the registry does not answer
+            self._failed = _TRIES_MAX
+            return str(error)
+        except RegistryError as error:
             self._unknown.add(schema)
             self._failed += 1
-        return said
+            return str(error)
+        except ValueError as error:
+            return str(error)
+        except RecursionError:
+            return "it is nested too deeply"
 
 
 def read_content(data: bytes | None, wanted: ContentFormat) -> ReadContent:

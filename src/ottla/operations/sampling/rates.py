@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from math import isnan
 from typing import TypeAlias
 
 from ottla.client.metadata import NO_LEADER
@@ -65,14 +66,14 @@ def _measured(before: MetricSamples | None, now: MetricSamples | None, elapsed_s
     return {
         "in/s": growth(lambda told: told.value(of_topics.BYTES_IN.name) or 0.0),
         "out/s": growth(lambda told: told.value(of_topics.BYTES_OUT.name) or 0.0),
-        "req/s": growth(lambda told: _whole(told.by(requests.REQUESTS.name, "request"))),
-        "err/s": growth(lambda told: _whole(_errors(told))),
+        "req/s": growth(lambda told: _of_all_apis(told.by(requests.REQUESTS.name, "request"))),
+        "err/s": growth(lambda told: _of_all_apis(_errors(told))),
         "idle": None if idle is None else 100 * idle,
         "conns": None if now is None else now.value(connections.CONNECTIONS.name),
     }
 
 
-def _whole(by_api: Mapping[str, float]) -> float:
+def _of_all_apis(by_api: Mapping[str, float]) -> float:
     """The sum over all APIs; Fetch is there as a whole and in parts."""
     return sum(value for api, value in by_api.items() if api not in PARTS_OF_FETCH)
 
@@ -189,7 +190,7 @@ def _slowest(nodes: Iterable[MetricSamples], name: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for told in nodes:
         for api, value in told.by(name, "request", quantile=_P99).items():
-            if value == value:  # not NaN: there were requests
+            if not isnan(value):  # NaN: there were no requests
                 found[api] = max(value, found.get(api, 0.0))
     return found
 
