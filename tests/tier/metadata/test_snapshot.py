@@ -43,7 +43,13 @@ def full() -> RemoteLog:
     return remote
 
 
-@pytest.mark.parametrize("remote", [RemoteLog(PARTITION), full()], ids=["empty", "full"])
+# Epoch 0 has no records: its highest offset is the one before the log, as in Kafka.
+WITHOUT_RECORDS = remote_log(copied("a", 0, 9, (0, 0), (1, 0)))
+
+
+@pytest.mark.parametrize(
+    "remote", [RemoteLog(PARTITION), full(), WITHOUT_RECORDS], ids=["empty", "full", "an epoch without records"]
+)
 def test_there_and_back(remote: RemoteLog) -> None:
     data = encode_log(RemoteLogSnapshot(remote, 4711))
     found = decode_log(data)

@@ -3,8 +3,8 @@
     version 2 | CRC-32C of the rest 4 | next offset of the metadata topic's partition 8
     topic id 16 | partition 4 | state of the partition's deletion 1 (-1: none) | topic, as a varint's length and UTF-8
     number of segments | for each: length, and Kafka's RemoteLogSegmentMetadataSnapshotRecord
-    number of epochs | for each: epoch 4, highest offset 8 (-1: none), number of segments that are read, and their
-                       positions in the list above, by ascending offsets
+    number of epochs | for each: epoch 4, highest offset 8 (the least of all numbers: none), number of segments that are
+                       read, and their positions in the list above, by ascending offsets
 
 Numbers without a size are unsigned varints. Which segments are read is told and not found out again: that depends on
 the order of records and on segments that are deleted since. All other segments of an epoch are its unread ones.
@@ -17,6 +17,7 @@ from struct import error as StructError
 from typing import NamedTuple
 
 from ottla.model.ids import LeaderEpoch
+from ottla.model.limits import INT64_MAX
 from ottla.records.crc import crc32c
 from ottla.tier.metadata.epoch_segments import EpochSegments
 from ottla.tier.metadata.records import decode_snapshot, encode_snapshot
@@ -26,7 +27,8 @@ from ottla.tier.metadata.states import PartitionDeleteState, RemoteMetadataError
 from ottla.wire.varint import read_uvarint, uvarint_bytes
 
 _VERSION = 1
-_NONE = -1
+_NOT_DELETED = -1
+_NO_OFFSET = -INT64_MAX - 1
 _HEAD = Struct(">HI")
 _LOG = Struct(">q16sib")
 _EPOCH = Struct(">iq")
@@ -42,7 +44,7 @@ class RemoteLogSnapshot(NamedTuple):
 def encode_log(snapshot: RemoteLogSnapshot) -> bytes:
     """Return the bytes of a snapshot."""
     remote = snapshot.remote
-    deletion = _NONE if remote.deletion is None else int(remote.deletion)
+    deletion = _NOT_DELETED if remote.deletion is None else int(remote.deletion)
     topic, topic_id, partition = remote.partition
     out = bytearray(_HEAD.size)
     out += _LOG.pack(snapshot.next_offset, topic_id, partition, deletion)
@@ -54,7 +56,7 @@ def encode_log(snapshot: RemoteLogSnapshot) -> bytes:
         _add_sized(out, encode_snapshot(segment))
     out += uvarint_bytes(len(remote.epochs))
     for epoch, known in remote.epochs.items():
-        out += _EPOCH.pack(epoch, _NONE if known.highest_offset is None else known.highest_offset)
+        out += _EPOCH.pack(epoch, _NO_OFFSET if known.highest_offset is None else known.highest_offset)
         out += uvarint_bytes(len(known.referenced))
         for uuid in known.referenced:
             out += uvarint_bytes(positions[uuid])
@@ -89,7 +91,7 @@ def _log(data: bytes, at: int) -> RemoteLogSnapshot:
     epochs, at = _epochs(data, at, segments)
     if at != len(data):
         raise RemoteMetadataError(f"{len(data) - at} bytes too many")
-    state = None if deletion == _NONE else PartitionDeleteState(deletion)
+    state = None if deletion == _NOT_DELETED else PartitionDeleteState(deletion)
     return RemoteLogSnapshot(RemoteLog.restored(owner, state, segments, epochs), next_offset)
 
 
@@ -111,7 +113,7 @@ def _epochs(
             position, at = read_uvarint(data, at)
             uuid = segments[position].uuid
             referenced.append((*unread.pop(uuid), uuid))
-        known = EpochSegments.restored(None if highest == _NONE else highest, referenced, unread)
+        known = EpochSegments.restored(None if highest == _NO_OFFSET else highest, referenced, unread)
         epochs[LeaderEpoch(number)] = known
     return epochs, at
 
