@@ -20,6 +20,7 @@ SESSION_TIMEOUT = "session.timeout.ms"
 _REBALANCE_TIMEOUT = {CONSUMER_PROTOCOL_TYPE: "max.poll.interval.ms"}
 _OTHER_REBALANCE_TIMEOUT = "rebalance.timeout.ms"
 
+_NONE: frozenset[str] = frozenset()
 _FORMING = (ClassicState.PREPARING, ClassicState.COMPLETING)
 
 
@@ -53,7 +54,7 @@ _Told: TypeAlias = tuple[Happening, ClassicMember, Concerning, str]
 def _of_members(command: object, before: ClassicGroup, after: ClassicGroup, *, began: bool) -> Iterator[_Told]:
     if before.members is after.members:
         return
-    gone = {key: each for key, each in before.members.items() if key not in after.members}
+    gone = _news(after.members, before.members)
     if isinstance(command, Join):
         yield from _of_join(command, before, after, gone, began=began)
     for member in gone.values():
@@ -65,7 +66,7 @@ def _of_join(
 ) -> Iterator[_Told]:
     """Yield what became of the member that joins; whom it replaces is taken out of `gone`."""
     gone.pop(command.member_id, None)  # it was refused, which is an event of its own
-    for member_id, member in _news(before.members, after.members):
+    for member_id, member in _news(before.members, after.members).items():
         former = next(
             (each for each in gone.values() if member.is_static and each.instance_id == member.instance_id), None
         )
@@ -78,15 +79,19 @@ def _of_join(
     old, new = before.members.get(command.member_id), after.members.get(command.member_id)
     if old is None or new is None:
         return
-    topics, now = _topics(old), _topics(new)
+    # Most members join again with what they sent before, which need not be read to know that.
+    topics, now = (_NONE, _NONE) if old.protocols[:1] == new.protocols[:1] else (_topics(old), _topics(new))
     if topics != now:
         yield Happening.SUBSCRIBED, new, Concerning(), reading(topics, now)
     elif began:
         yield Happening.REJOINED, new, Concerning(), command.reason
 
 
-def _news(before: Mapping[str, ClassicMember], after: Mapping[str, ClassicMember]) -> list[tuple[str, ClassicMember]]:
-    return [(key, each) for key, each in after.items() if key not in before]
+def _news(before: Mapping[str, ClassicMember], after: Mapping[str, ClassicMember]) -> dict[str, ClassicMember]:
+    """Return the members that are only in `after`, in their order; this is done for each of many that join."""
+    if after.keys() <= before.keys():
+        return {}
+    return {key: each for key, each in after.items() if key not in before}
 
 
 def _topics(member: ClassicMember) -> frozenset[str]:
