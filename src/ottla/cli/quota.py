@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from math import isfinite
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, not_empty, parse_pairs, with_admin
 from ottla.cli.terminal.plain import print_warning
-from ottla.operations.errors import CommandError
+from ottla.operations.errors import CommandError, WrongUsage
 from ottla.operations.tenants import warn_of_idle_limit
-from ottla.security.quotas.limits_of_clients import (
-    CONNECTION_CREATION_RATE,
-    CONSUMER_BYTE_RATE,
-    CONTROLLER_MUTATION_RATE,
-    PRODUCER_BYTE_RATE,
-    REQUEST_PERCENTAGE,
-)
+from ottla.security.quotas.limits_of_clients import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from ottla.security.quotas.numbers import NUMBERS_OF_ADDRESSES, NUMBERS_OF_CLIENTS
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
@@ -25,7 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Set, list and remove quotas of users, client ids and addresses.", no_args_is_help=True)
 
 _BYTE_RATES = (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE)
-KEYS = (*_BYTE_RATES, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE, CONNECTION_CREATION_RATE)
+KEYS = (*NUMBERS_OF_CLIENTS, *NUMBERS_OF_ADDRESSES)
 
 User = Annotated[str | None, typer.Option("--user", "-u", help="A user.", callback=not_empty("user"))]
 AllUsers = Annotated[bool, typer.Option("--default-user", help="Every user without a quota of its own.")]
@@ -60,7 +56,8 @@ def set_quotas(
     from ottla.cli.terminal.output import done
 
     entity = _entity(user, default_user, client_id, default_client_id, ip, default_ip)
-    wanted = {key: _value(key, text) for key, text in parse_pairs(quotas, "QUOTA=VALUE").items()}
+    _check_address(entity.ip)
+    wanted = {key: _value(entity, key, text) for key, text in parse_pairs(quotas, "QUOTA=VALUE").items()}
     with_admin(bootstrap, lambda admin: admin.quotas.alter(entity, wanted))
     done(f"set {', '.join(wanted)} of {entity}")
 
@@ -153,22 +150,63 @@ def _name(name: str | None, default: bool, option: str) -> Name:
     return DEFAULT if default else name
 
 
-def _value(key: str, text: str) -> float:
+def _check_address(ip: Name) -> None:
+    """Refuse a name: brokers compare addresses, and do not look up names. (`list` and `remove` take what there is:
+    Kafka keeps names, too.)
+    """
+    from ipaddress import ip_address
+
+    if isinstance(ip, str):
+        try:
+            ip_address(ip)
+        except ValueError:
+            raise WrongUsage(
+                f"--ip: {ip} is not an IP address; quotas do not look up host names",
+                "give the address that the clients connect from, such as --ip 10.0.0.7",
+            ) from None
+
+
+def _value(entity: QuotaEntity, key: str, text: str) -> float:
     if key not in KEYS:
         raise typer.BadParameter(f"there is no quota {key}: they are {', '.join(KEYS)}")
+    numbers = NUMBERS_OF_CLIENTS if entity.ip is None else NUMBERS_OF_ADDRESSES
+    if key not in numbers:
+        _refuse_key(entity, key)
+    value = _number(key, text)
+    if not isfinite(value):
+        raise WrongUsage(f"{key} must be a finite number, not {text}", "`ottla quota remove` lifts a limit")
+    if value <= 0:
+        raise WrongUsage(f"{key} must be above 0, not {text}", "`ottla quota remove` lifts a limit")
+    if numbers[key].is_too_large(value):
+        raise WrongUsage(f"{key}: {text} is more than a quota can be", "`ottla quota remove` lifts a limit")
+    if numbers[key].is_fractional(value):
+        raise WrongUsage(f"{key} must be a whole number, not {text}", f"{key}={max(1, round(value))} for example")
+    if key == REQUEST_PERCENTAGE:
+        warn_of_idle_limit(value, print_warning)
+    return value
+
+
+def _refuse_key(entity: QuotaEntity, key: str) -> NoReturn:
+    if entity.ip is None:
+        raise WrongUsage(
+            f"{key} is a quota of addresses, not of users and client ids",
+            "--ip ADDRESS or --default-ip says whose it is",
+        )
+    raise WrongUsage(
+        f"{key} is a quota of users and client ids; an address has {' and '.join(NUMBERS_OF_ADDRESSES)} only",
+        "--user or --client-id says whose it is",
+    )
+
+
+def _number(key: str, text: str) -> float:
     try:
-        value = float(text)
+        return float(text)
     except ValueError:
         if key not in _BYTE_RATES:
             raise typer.BadParameter(f"{text!r} is not a number", param_hint=key) from None
         from ottla.operations.formats import parse_rate
 
-        value = parse_rate(text)
-    if not value > 0:
-        raise typer.BadParameter(f"{key} must be above 0, not {text}")
-    if key == REQUEST_PERCENTAGE:
-        warn_of_idle_limit(value, print_warning)
-    return value
+        return parse_rate(text)
 
 
 def _shown(name: Name) -> str | None:

@@ -81,6 +81,8 @@ def _bytes_of(text: str) -> float | None:
 def _above_zero(text: str, size: float) -> int:
     if size < 1:
         raise WrongUsage(f"{text!r}: it has to be above 0", "1 is one byte; without a limit, do not give one")
+    if size > INT64_MAX:
+        raise WrongUsage(f"{text!r} is more than Kafka can express", "without a limit, do not give one")
     return round(size)
 
 

@@ -1,14 +1,13 @@
 """AlterClientQuotas: set and remove quotas of users, client ids and addresses; each entity succeeds or fails by itself.
 
-A quota of addresses limits new connections; all other quotas belong to a user, a client id, or both. Kafka also
-accepts host names as addresses and resolves them on every broker; here an address must be written as such.
+Which quota an entity may have is said by `security.quotas.numbers`. Kafka also accepts host names as addresses and
+resolves them on every broker; here an address must be written as such.
 """
 
 from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final, NamedTuple
 
 from ottla.cluster.entities import QuotaEntity, quota_entity
@@ -17,36 +16,10 @@ from ottla.cluster.snapshot import quota_entry
 from ottla.cluster.view import MetadataView
 from ottla.machine.kit import Result
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.security.quotas.limits_of_clients import (
-    CLIENT_ID,
-    CONNECTION_CREATION_RATE,
-    CONSUMER_BYTE_RATE,
-    CONTROLLER_MUTATION_RATE,
-    IP,
-    PRODUCER_BYTE_RATE,
-    REQUEST_PERCENTAGE,
-    USER,
-)
+from ottla.security.quotas.limits_of_clients import CLIENT_ID, IP, USER
+from ottla.security.quotas.numbers import NUMBERS_OF_ADDRESSES, NUMBERS_OF_CLIENTS, QuotaNumber
 
 ENTITY_TYPES: Final = (USER, CLIENT_ID, IP)
-
-
-class _Number(Enum):
-    """The type of a quota's value: its highest value, and its name in messages. DOUBLE may have a fraction."""
-
-    DOUBLE = (float("inf"), "a DOUBLE")
-    INT = (float(2**31 - 1), "an INT")
-    LONG = (float(2**63 - 1), "a LONG")
-
-
-_OF_CLIENTS: Final = {
-    PRODUCER_BYTE_RATE: _Number.LONG,
-    CONSUMER_BYTE_RATE: _Number.LONG,
-    REQUEST_PERCENTAGE: _Number.DOUBLE,
-    CONTROLLER_MUTATION_RATE: _Number.DOUBLE,
-}
-_OF_ADDRESSES: Final = {CONNECTION_CREATION_RATE: _Number.INT}
-_FRACTION_MIN: Final = 1e-6  # a smaller fraction is a rounding error
 
 
 class QuotaOp(NamedTuple):
@@ -105,7 +78,7 @@ def _records(entity: QuotaEntity, wanted: dict[str, float | None], current: dict
     return records
 
 
-def _keys_of(entity: QuotaEntity) -> dict[str, _Number]:
+def _keys_of(entity: QuotaEntity) -> dict[str, QuotaNumber]:
     """Return the quotas that the entity may have; refuse an entity that cannot be."""
     if not entity:
         raise _invalid("Invalid empty client quota entity")
@@ -116,14 +89,14 @@ def _keys_of(entity: QuotaEntity) -> dict[str, _Number]:
             raise _invalid(f"Empty {type} not supported")
     names = dict(entity)
     if IP not in names:
-        return _OF_CLIENTS
+        return NUMBERS_OF_CLIENTS
     if len(names) > 1:
         # the missing space is Kafka's
         raise _invalid("Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId")
     address = names[IP]
     if address is not None and not _is_address(address):
         raise _invalid(f"{address} is not a valid IP or resolvable host.")
-    return _OF_ADDRESSES
+    return NUMBERS_OF_ADDRESSES
 
 
 def _is_address(text: str) -> bool:
@@ -134,16 +107,15 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _check_value(numbers: dict[str, _Number], key: str, value: float) -> None:
+def _check_value(numbers: dict[str, QuotaNumber], key: str, value: float) -> None:
     number = numbers.get(key)
     if number is None:
         raise _invalid(f"Invalid configuration key {key}")
     if not value > 0:  # true of NaN, too
         raise _invalid(f"Quota {key} must be greater than 0")
-    highest, name = number.value
-    if value > highest:
-        raise _invalid(f"Proposed value for {key} is too large for {name}.")
-    if number is not _Number.DOUBLE and value % 1.0 > _FRACTION_MIN:
+    if number.is_too_large(value):
+        raise _invalid(f"Proposed value for {key} is too large for {number.value[1]}.")
+    if number.is_fractional(value):
         raise _invalid(f"{key} cannot be a fractional value.")
 
 
