@@ -10,6 +10,7 @@ import pytest
 from tests.cli.conftest import invoke
 
 from ottla.cli.nodes import start
+from ottla.cli.nodes.local_cluster import free_ports
 from ottla.log.files.disk import StorageError
 from ottla.operations.addresses import host_and_port
 from ottla.server import process
@@ -69,6 +70,32 @@ def test_a_port_that_is_taken_formats_nothing(tmp_path: Path, capsys: pytest.Cap
         assert start.main(["--data", str(tmp_path / "d"), "--listen", f"127.0.0.1:{port}"]) == 1
     first, hint = told(capsys.readouterr().err)
     assert first == f"error: cannot listen on 127.0.0.1:{port}: Address already in use" and "another node" in hint
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("command", ["up", "start"])
+def test_a_port_for_metrics_that_is_taken_is_told_with_its_setting(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        at = f"127.0.0.1:{taken.getsockname()[1]}"
+        words = ["--data", str(tmp_path / "d"), "--listen", "127.0.0.1:0", "--set", f"ottla.metrics.listener={at}"]
+        if command == "up":
+            run = invoke("up", *words, "--registry", "off", "--console", "off")
+            code, text = run.code, run.err
+        else:
+            code, text = start.main(words), capsys.readouterr().err
+    first, hint = told(text)
+    assert code == 1 and first == f"error: cannot listen on {at} for metrics: Address already in use"
+    assert "ottla.metrics.listener" in hint and "--listen" not in hint
+    assert not (tmp_path / "d").exists()
+
+
+def test_metrics_need_a_port_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (port,) = free_ports("127.0.0.1", 0, 1)
+    words = ["--data", str(tmp_path / "d"), "--listen", f"0.0.0.0:{port}"]
+    assert start.main([*words, "--set", f"ottla.metrics.listener=127.0.0.1:{port}"]) == 1
+    assert f"ottla.metrics.listener and listener PLAINTEXT both have port {port}" in told(capsys.readouterr().err)[0]
     assert not (tmp_path / "d").exists()
 
 

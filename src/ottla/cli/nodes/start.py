@@ -16,10 +16,11 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from ottla.cli.nodes.addresses import check_free
+from ottla.cli.nodes.addresses import METRICS, check_free
 from ottla.cli.terminal.plain import print_error, print_warning
 from ottla.model.settings.log import LOG_DIR, LOG_DIRS
 from ottla.model.settings.network import LISTENERS
+from ottla.model.settings.own import OTTLA_METRICS_LISTENER
 from ottla.operations.addresses import host_and_port
 from ottla.operations.errors import CommandError
 
@@ -33,6 +34,7 @@ USAGE = "ottla start [[--config] FILE] [--data DIR] [--listen HOST:PORT] [--set 
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _ELSEWHERE = "--data DIR (log.dirs) names a directory that can be written"
+_TAKEN = f"is another node running here? --listen and {OTTLA_METRICS_LISTENER.name} take other ports"
 _DISK_HINTS = {
     errno.EROFS: f"it lies on a read-only file system: {_ELSEWHERE}",
     errno.ENOTDIR: f"that is a file and no directory: {_ELSEWHERE}",
@@ -189,6 +191,7 @@ def serve(
     from ottla.server import process
     from ottla.server.settings.configs import Configs
     from ottla.server.settings.listeners import listened
+    from ottla.server.settings.metrics_listener import metrics_address
     from ottla.server.settings.start_refusals import check_start
     from ottla.server.storage.identity import IdentityError
 
@@ -203,6 +206,8 @@ def serve(
         if idle:
             logging.getLogger(__name__).info("set, and without effect (docs/settings.md says why): %s", ", ".join(idle))
         check_free((each.host, each.port) for each in endpoints)
+        metrics = metrics_address(configs.broker)
+        check_free([metrics[:2]] if metrics else [], METRICS)
         process.run(values, on_ready, on_recovery)
     except CommandError as error:
         print_error(str(error), error.hint)
@@ -211,11 +216,7 @@ def serve(
         print_error(error.text, "docs/settings.md says what each setting means and which values it takes")
         return 1
     except OSError as error:
-        taken = error.errno == errno.EADDRINUSE
-        print_error(
-            str(error),
-            "is another node running here? --listen HOST:PORT takes another address" if taken else _ELSEWHERE,
-        )
+        print_error(str(error), _TAKEN if error.errno == errno.EADDRINUSE else _ELSEWHERE)
         return 1
     except IdentityError as error:
         print_error(str(error), error.hint)

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from ottla.model import limits
 from ottla.model.config import Config
 from ottla.model.settings.own import OTTLA_METRICS_LISTENER
-from ottla.server.settings.listeners import ListenerAddress
+from ottla.server.settings.listeners import EVERY_INTERFACE, ListenerAddress
 
 # The name of the endpoint among the node's listeners: `listener.name.metrics.ssl.keystore.location`.
 METRICS: Final = "METRICS"
@@ -59,8 +59,16 @@ def metrics_problems(settings: Config, listeners: Sequence[ListenerAddress]) -> 
     except ValueError as error:
         yield str(error)
     else:
-        if place is not None and place.has_tls and any(each.name == METRICS for each in listeners):
+        if place is None:
+            return
+        if place.has_tls and any(each.name == METRICS for each in listeners):
             yield f"a listener is named {METRICS}, which is the name of the metrics endpoint for its TLS settings"
+        for each in listeners:
+            if each.port == place.port != 0 and (each.host == place.host or EVERY_INTERFACE in (each.host, place.host)):
+                yield (
+                    f"{OTTLA_METRICS_LISTENER.name} and listener {each.name} both have port {place.port}: each needs "
+                    "one of its own"
+                )
 
 
 def _is_loopback(host: str) -> bool:
