@@ -13,13 +13,17 @@ from ottla.console.options import ConsoleOptions
 from ottla.testing.secure import SecureBroker
 
 
+def secured_options(broker: SecureBroker, *, registry: bool = False) -> ConsoleOptions:
+    """The options of a console in which visitors sign in."""
+    security = ClientOptions(parse_bootstrap(broker.bootstrap), security=broker.security).known_security
+    known = RegistryOptions.of(broker.registry.url, broker.registry_security_of()) if registry else None
+    return ConsoleOptions(broker.bootstrap, port=0, security=security, registry=known, signs_in=True)
+
+
 @contextmanager
 def secured_console(broker: SecureBroker, *, registry: bool = False) -> Iterator[str]:
     """The URL of a console in which visitors sign in."""
-    security = ClientOptions(parse_bootstrap(broker.bootstrap), security=broker.security).known_security
-    known = RegistryOptions.of(broker.registry.url, broker.registry_security_of()) if registry else None
-    options = ConsoleOptions(broker.bootstrap, port=0, security=security, registry=known, signs_in=True)
-    with running_console(options) as console:
+    with running_console(secured_options(broker, registry=registry)) as console:
         yield console.url
 
 

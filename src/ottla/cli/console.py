@@ -58,7 +58,8 @@ def console(
     Where the cluster asks for a user and a password, so do the pages: each visitor has the rights of the user who
     signed in, and changes nothing else. It works with a real Kafka, too; what only Ottla tells is said on the pages.
 
-    When it serves, it prints one line: `ready` and its URL.
+    When it serves, it prints one line: `ready` and its URL. It serves also while no broker or registry answers: a
+    warning says which of them cannot be reached.
     """
     try:
         options = _options(listen, bootstrap, registry, read_only, as_me, tuple(name or ()), certificate, key)
@@ -149,6 +150,8 @@ def _check_certificate(certificate: Path, key: Path | None) -> None:
 
 
 def _serve(options: ConsoleOptions, log_format: str, *, with_parent: bool) -> None:
+    import asyncio
+
     from ottla.cli.nodes.start import LOG_FORMATS
     from ottla.cli.terminal.plain import print_warning
     from ottla.console.process import run
@@ -159,8 +162,15 @@ def _serve(options: ConsoleOptions, log_format: str, *, with_parent: bool) -> No
     if not options.is_loopback and options.certificate is None:
         print_warning("passwords travel unencrypted: --certificate and --key serve HTTPS")
     handler = logs.set_up(sys.stderr, level="WARNING" if with_parent else "INFO", style=LOG_FORMATS[log_format])
+    looks: list[asyncio.Task[None]] = []
+
+    def announce(service: ConsoleService) -> None:
+        print("ready", service.url, flush=True)
+        if not with_parent:  # `ottla up` tells of its nodes and its registry itself
+            looks.append(asyncio.get_running_loop().create_task(_tell_unreachable(options)))
+
     try:
-        run(options, _announce, with_parent=with_parent)
+        run(options, announce, with_parent=with_parent)
     finally:
         logs.tear_down(handler)
 
@@ -175,5 +185,9 @@ def _is_in_clear(url: str) -> bool:
     return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
 
-def _announce(service: ConsoleService) -> None:
-    print("ready", service.url, flush=True)
+async def _tell_unreachable(options: ConsoleOptions) -> None:
+    from ottla.cli.terminal.plain import print_warning
+    from ottla.console.reaching import unreachable
+
+    for what, hint in await unreachable(options):
+        print_warning(what, hint)

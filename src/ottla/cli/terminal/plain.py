@@ -19,9 +19,11 @@ def print_error(message: str, hint: str | None = None) -> None:
         _line("hint:", "2", hint)
 
 
-def print_warning(message: str) -> None:
-    """One yellow line."""
+def print_warning(message: str, hint: str | None = None) -> None:
+    """One yellow line, and a dim one with the hint."""
     _line("warning:", "33", message)
+    if hint:
+        _line("hint:", "2", hint)
 
 
 def _line(label: str, colour: str, message: str) -> None:
