@@ -63,6 +63,12 @@ def test_what_is_wrong_is_a_value_error_that_says_where(profiles: Path) -> None:
     profiles.write_text("[alice]\nsasl.mechanismus = 'PLAIN'\n")
     with pytest.raises(ValueError, match=r"profile alice: sasl\.mechanismus: there is no such security setting"):
         Profile.named("alice")
+    profiles.write_text("[alice]\nbootstrap = 'a:1'\nregistry = 'http://a:2'\nboots = 'x'\n[bob]\nbootstrap = 'b:1'\n")
+    assert Profile.named("bob").bootstrap == "b:1"
+    alice = read_profiles(profiles)["alice"]
+    for options in (alice.client_options, alice.registry_options):
+        with pytest.raises(ValueError, match="profile alice: boots: there is no such setting"):
+            options()
 
 
 def test_a_file_that_others_can_read_is_warned_of(profiles: Path, caplog: pytest.LogCaptureFixture) -> None:

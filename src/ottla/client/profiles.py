@@ -55,6 +55,7 @@ class Profile:
     security: Mapping[str, str] = field(default_factory=dict, repr=False)  # Kafka's settings
     registry_security: Mapping[str, str] = field(default_factory=dict, repr=False)  # Confluent's settings
     where: str = ""  # the file and the profile, for errors
+    problem: ProfileError | None = field(default=None, repr=False, compare=False)  # why it cannot be used
 
     @classmethod
     def named(cls, name: str, path: str | Path | None = None) -> Profile:
@@ -82,6 +83,8 @@ class Profile:
         """The options of clients of the cluster: its addresses and its security."""
         from ottla.client.options import ClientOptions, parse_bootstrap
 
+        if self.problem is not None:
+            raise self.problem
         if self.bootstrap is None:
             raise ProfileError(f"{self.where} has no bootstrap", _PROFILE_HINT)
         return ClientOptions(parse_bootstrap(self.bootstrap), client_id, security=self.security or None)
@@ -91,6 +94,8 @@ class Profile:
         from ottla.client.registry import RegistryOptions
         from ottla.client.security.registry_settings import registry_security
 
+        if self.problem is not None:
+            raise self.problem
         if self.registry is None:
             raise ProfileError(f"{self.where} has no registry", _PROFILE_HINT)
         return RegistryOptions.of(self.registry, registry_security(self.registry_security, self.security))
@@ -102,7 +107,9 @@ def profiles_path() -> Path:
 
 
 def read_profiles(path: Path) -> dict[str, Profile]:
-    """Read all profiles; none if there is no file. Raises ProfileError if it cannot be read."""
+    """Read all profiles; none if there is no file. Raises ProfileError if it cannot be read. What is wrong with one
+    profile is its `problem`: the others can be used.
+    """
     import tomllib
 
     try:
@@ -115,13 +122,27 @@ def read_profiles(path: Path) -> dict[str, Profile]:
         raise ProfileError(f"{path} is not TOML: {_wrong_byte(error)}", _PROFILE_HINT) from None
     except tomllib.TOMLDecodeError as error:
         raise ProfileError(f"{path} is not TOML: {error}", _PROFILE_HINT) from None
-    found: dict[str, Profile] = {}
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            raise ProfileError(f"{path}: {name} is no table; a profile begins with [{name}]", _PROFILE_HINT)
-        where = f"{path}: profile {name}"
-        found[name] = _profile(name, _flat(table, where), where, strict=True)
-    return found
+    return {name: _of_table(name, table, path) for name, table in tables.items()}
+
+
+def _of_table(name: str, table: object, path: Path) -> Profile:
+    where = f"{path}: profile {name}"
+    if not isinstance(table, dict):
+        problem = ProfileError(f"{path}: {name} is no table; a profile begins with [{name}]", _PROFILE_HINT)
+        return Profile(name, where=where, problem=problem)
+    settings = _flat(table)
+    try:
+        _check_texts(table, where)
+        return _profile(name, settings, where, strict=True)
+    except ProfileError as problem:
+        return Profile(
+            name,
+            bootstrap=_first_of(_BOOTSTRAP, settings),
+            registry=_first_of(_REGISTRY, settings),
+            security=settings,  # so that a secret among them is known to be in the file
+            where=where,
+            problem=problem,
+        )
 
 
 def read_properties(path: Path) -> Profile:
@@ -147,11 +168,13 @@ def read_properties(path: Path) -> Profile:
 
 
 def profile_in(profiles: Mapping[str, Profile], name: str, path: Path) -> Profile:
-    """Return one of the profiles of a file. Raises ProfileError if it is not there, or is empty."""
+    """Return one of the profiles of a file. Raises ProfileError if it is not there, is empty, or cannot be used."""
     if name not in profiles:
         known = f"it has {', '.join(profiles)}" if profiles else "`ottla profile --help` shows how to make one"
         raise ProfileError(f"there is no profile {name} in {path}", known)
     found = profiles[name]
+    if found.problem is not None:
+        raise found.problem
     if not (found.bootstrap or found.registry or found.settings):
         raise ProfileError(f"{found.where} is empty", "`ottla profile --help` says what is in one: bootstrap, and more")
     return found
@@ -188,19 +211,30 @@ def _wrong_byte(error: UnicodeDecodeError) -> str:
     return f"byte {error.start} is 0x{error.object[error.start]:02x}, which is not UTF-8"
 
 
-def _flat(table: Mapping[str, object], where: str, prefix: str = "") -> dict[str, str]:
+def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
     """Return the values by dotted name: TOML takes an unquoted `sasl.mechanism` for a table in a table."""
     found: dict[str, str] = {}
     for name, value in table.items():
         if isinstance(value, dict):
-            found |= _flat(value, where, f"{prefix}{name}.")
+            found |= _flat(value, f"{prefix}{name}.")
         elif isinstance(value, list):
             found[prefix + name] = ",".join(str(each) for each in value)
-        elif isinstance(value, str) or not _is_text(prefix + name):
-            found[prefix + name] = str(value).lower() if isinstance(value, bool) else str(value)
         else:
-            raise ProfileError(f"{where}: {prefix}{name} is a text: write it in quotes", _PROFILE_HINT)
+            found[prefix + name] = str(value).lower() if isinstance(value, bool) else str(value)
     return found
+
+
+def _check_texts(table: Mapping[str, object], where: str, prefix: str = "") -> None:
+    """Raise ProfileError for a value that has to be a text, and is a number."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            _check_texts(value, where, f"{prefix}{name}.")
+        elif not isinstance(value, str | list) and _is_text(prefix + name):
+            raise ProfileError(f"{where}: {prefix}{name} is a text: write it in quotes", _PROFILE_HINT)
+
+
+def _first_of(names: tuple[str, ...], settings: Mapping[str, str]) -> str | None:
+    return next((settings[each] for each in names if each in settings), None)
 
 
 def _is_text(name: str) -> bool:
@@ -248,8 +282,8 @@ def _profile(name: str, settings: Mapping[str, str], where: str, *, strict: bool
         raise ProfileError(f"{where}: {error}", _PROFILE_HINT if strict else _HINT) from None
     return Profile(
         name,
-        bootstrap=next((addresses[each] for each in _BOOTSTRAP if each in addresses), None),
-        registry=next((addresses[each] for each in _REGISTRY if each in addresses), None),
+        bootstrap=_first_of(_BOOTSTRAP, addresses),
+        registry=_first_of(_REGISTRY, addresses),
         security=kafka,
         registry_security=registry,
         where=where,

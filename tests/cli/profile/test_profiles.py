@@ -114,6 +114,42 @@ def test_mistakes_are_one_line(profiles: Write, text: str, told: str) -> None:
     assert run.code == 1 and told in run.err and len(run.err.splitlines()) == 2
 
 
+BAD = f"""
+[bad]
+bootstrap = "elsewhere.invalid:9092"
+boots = "x"
+sasl.password = "{SECRET}"
+"""
+
+
+def test_a_bad_profile_leaves_the_others_alone(profiles: Write, ottla_broker: EmbeddedBroker) -> None:
+    env = profiles(f"half = 'x'\n{PROFILES}{BAD}", bootstrap=ottla_broker.bootstrap)
+    assert invoke("topic", "list", "--profile", "here", env=env).code == 0
+    assert invoke("profile", "show", "here", env=env).code == 0
+    for words in (["topic", "list", "--profile", "bad"], ["profile", "show", "bad"]):
+        run = invoke(*words, env=env)
+        error, hint = run.err.splitlines()
+        assert run.code == 1 and "profile bad: boots: there is no such setting of a profile" in error
+        assert hint.startswith("hint: ") and SECRET not in run.out + run.err
+    assert "half is no table" in invoke("topic", "list", "--profile", "half", env=env).err
+
+
+def test_the_list_says_which_profiles_are_bad(profiles: Write) -> None:
+    env = profiles(f"{PROFILES}{BAD}[nameless]\nsecurity.protocol = 'SASL_SSL'\n")
+    found = {row["profile"]: row["problem"] for row in invoke("profile", "list", "--json", env=env).json}
+    assert found["here"] is found["prod"] is None
+    assert found["bad"] == "boots: there is no such setting of a profile"
+    assert found["nameless"].startswith("sasl.mechanism is one of")
+    table = invoke("profile", "list", env=env)
+    assert table.code == 0 and SECRET not in table.out + table.err
+    assert table.lines[0].endswith("\tproblem") and any("there is no such setting" in line for line in table.lines)
+    assert "problem" not in invoke("profile", "list", env=profiles()).out
+
+
+def test_a_secret_of_a_bad_profile_is_one_that_others_can_read(profiles: Write) -> None:
+    assert "chmod 600" in invoke("profile", "list", env=profiles(BAD, mode=0o644)).err
+
+
 def test_bytes_that_are_not_utf_8(profiles: Write, tmp_path: Path) -> None:
     env = profiles()
     (tmp_path / "ottla" / "profiles.toml").write_bytes(b"[prod]\nbootstrap = 'caf\xe9'\n")

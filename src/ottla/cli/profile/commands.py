@@ -20,9 +20,9 @@ app = typer.Typer(
 
 @app.command("list")
 def list_profiles(as_json: Json = False) -> None:
-    """List the profiles with their addresses."""
+    """List the profiles with their addresses, and what is wrong with those that cannot be used."""
     from ottla.cli.profile.chosen import warn_if_exposed
-    from ottla.cli.profile.files import read_profiles
+    from ottla.cli.profile.files import problem_of, read_profiles
     from ottla.cli.terminal.output import print_rows
     from ottla.client.profiles import profiles_path, shown_url
 
@@ -35,10 +35,12 @@ def list_profiles(as_json: Json = False) -> None:
             "bootstrap": each.bootstrap,
             "registry": shown_url(each.registry),
             "security": each.security.get("security.protocol", "PLAINTEXT"),
+            "problem": problem_of(each),
         }
         for each in profiles.values()
     ]
-    print_rows(rows, ["profile", "bootstrap", "registry", "security"], as_json=as_json)
+    columns = ["profile", "bootstrap", "registry", "security"]
+    print_rows(rows, [*columns, *(["problem"] if any(each["problem"] for each in rows) else [])], as_json=as_json)
 
 
 @app.command()
@@ -59,6 +61,8 @@ def show(
         raise CommandError(f"there is no profile {name} in {path}", "`ottla profile list` shows those there are")
     warn_if_exposed(path, profiles)
     profile = profiles[name]
+    if profile.problem is not None:
+        raise CommandError(str(profile.problem), profile.problem.hint)
     addresses = {"bootstrap": profile.bootstrap, "registry": shown_url(profile.registry)}
     settings = {key: value for key, value in addresses.items() if value is not None} | hidden(profile.settings)
     if as_json:

@@ -24,9 +24,22 @@ def read_command_config(path: Path) -> Profile:
 
 
 def profile_in(known: dict[str, Profile], name: str, path: Path) -> Profile:
-    """Return one of the profiles of a file. Raises CommandError if it is not there, or is empty."""
+    """Return one of the profiles of a file. Raises CommandError if it is not there, is empty, or cannot be used."""
     with _told():
         return profiles.profile_in(known, name, path)
+
+
+def problem_of(profile: Profile) -> str | None:
+    """Say why a profile cannot be used; None if it can."""
+    from ottla.client.security.security import as_security
+
+    problem: ValueError | None = profile.problem
+    if problem is None:
+        try:
+            as_security(profile.security)
+        except ValueError as error:
+            problem = error
+    return None if problem is None else str(problem).removeprefix(f"{profile.where}: ")
 
 
 @contextmanager
