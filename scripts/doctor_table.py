@@ -29,7 +29,9 @@ Each finding says what is wrong, why it matters and what to type. Nothing is cha
 
 `--json` has `level` (fine, warning, problem), `findings`, `fine` and `not_checked` for scripts; `--verbose` shows the
 latter two to people. A check that cannot be made (a right is missing, a broker is away, a real Kafka does not tell) is
-no finding: it is in `not_checked` with the reason. `--skip ID` leaves a check out for good, where you know better.
+no finding: it is in `not_checked` with the reason. That no broker answers at all is one (`cluster-unreachable`; without
+`--json`, `--config` or `--data` it is an error of one line). `--skip ID` leaves a check out for good, where you know
+better.
 
 A **problem** concerns records or clients now, or a node does not start; a **warning** will after a failure, or in time.
 

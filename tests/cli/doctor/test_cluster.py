@@ -26,7 +26,8 @@ from tests.support.waiting import until
 from ottla.client.blocking.blocking import Blocking
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
-from ottla.operations.doctor.catalogue import CLUSTER, SETTINGS
+from ottla.operations.doctor.catalogue import CLUSTER, REACH, SETTINGS
+from ottla.operations.doctor.cluster.reach import UNREACHABLE
 from ottla.records.build import build_batch
 from ottla.testing.broker import EmbeddedBroker
 
@@ -99,6 +100,23 @@ def write(connection: RawConnection, topic: str, count: int, time_ms: int | None
 
 def test_every_check_of_a_cluster_is_provoked_somewhere() -> None:
     assert {each.id for each in CLUSTER.all} == OF_SEVERAL_NODES | OF_ONE_NODE
+    assert {each.id for each in REACH.all} == {UNREACHABLE}
+
+
+def test_a_cluster_that_does_not_answer_is_a_finding_for_scripts(tmp_path: Path) -> None:
+    nobody = f"127.0.0.1:{free_ports(1)[0]}"
+    found = Told("-b", nobody)
+    assert found.level(UNREACHABLE) == "problem" and nobody in found.what(UNREACHABLE)
+    assert "--bootstrap" in found.do(UNREACHABLE)
+    assert found.not_checked.keys() == {each.id for each in CLUSTER.all} and not found.fine
+    told_to_people = invoke("doctor", "-b", nobody)
+    assert told_to_people.code == 1 and told_to_people.out == "" and nobody in told_to_people.err
+    skipping = invoke("doctor", "-b", nobody, "--json", "--skip", UNREACHABLE)
+    assert skipping.code == 1 and nobody in skipping.err, "it is never all fine"
+    file = tmp_path / "server.properties"
+    file.write_text("process.roles=broker,controller\nnode.id=1\nlisteners=PLAINTEXT://127.0.0.1:9092\nfoo=1\n")
+    both = invoke("doctor", "-b", nobody, "--config", str(file))
+    assert both.code == 1 and UNREACHABLE in both.out and "setting-unknown" in both.out
 
 
 def test_nothing_is_wrong_with_a_node_in_use(tmp_path: Path) -> None:

@@ -61,10 +61,8 @@ def doctor(
     exit status is 0 if all is fine, 1 if there is a problem (or the cluster cannot be reached), 3 if there are only
     warnings. docs/doctor.md lists the checks.
     """
-    from ottla.cli.doctor.told import show, shown_json
-    from ottla.cli.terminal.output import print_json
     from ottla.cli.terminal.waiting import waiting_line
-    from ottla.operations.doctor.check import HealthLevel
+    from ottla.operations.doctor.cluster.reach import UNREACHABLE
     from ottla.operations.doctor.examination import Examination
     from ottla.operations.doctor.subjects import examine_directories, examine_file
 
@@ -80,7 +78,17 @@ def doctor(
         if data:
             examine_directories(examination, data, node_id)
         if has_cluster:
-            _examine_cluster(examination, bootstrap, registry, sample_s, advance)
+            is_raised = UNREACHABLE in skip or not (as_json or config is not None or data)
+            _examine_cluster(examination, bootstrap, registry, sample_s, advance, is_raised=is_raised)
+    _end(examination, as_json=as_json, verbose=verbose)
+
+
+def _end(examination: Examination, *, as_json: bool, verbose: bool) -> None:
+    """Show what was found; the exit status says how bad it is."""
+    from ottla.cli.doctor.told import show, shown_json
+    from ottla.cli.terminal.output import print_json
+    from ottla.operations.doctor.check import HealthLevel
+
     if as_json:
         print_json(shown_json(examination))
     else:
@@ -103,14 +111,29 @@ def _check_ids(skip: list[str]) -> None:
 
 
 def _examine_cluster(
-    examination: Examination, bootstrap: str, registry: str | None, sample_s: float, advance: Callable[[str], None]
+    examination: Examination,
+    bootstrap: str,
+    registry: str | None,
+    sample_s: float,
+    advance: Callable[[str], None],
+    *,
+    is_raised: bool,
 ) -> None:
+    """Check the cluster. That it cannot be reached is raised, or a finding."""
     from ottla.cli.registry.calls import RegistryCalls
     from ottla.cli.terminal.plain import print_warning
+    from ottla.client.errors import ClientError
+    from ottla.model.errors import ApiError
     from ottla.operations.doctor.cluster.reading import read_cluster
-    from ottla.operations.doctor.subjects import examine_cluster
+    from ottla.operations.doctor.subjects import examine_cluster, examine_unreachable
 
     calls = RegistryCalls(registry) if registry else None
     subjects = None if calls is None else lambda: list(map(str, calls.get("subjects")))
-    seen = with_admin(bootstrap, lambda admin: read_cluster(admin, sample_s, subjects, advance, print_warning))
-    examine_cluster(examination, seen)
+    try:
+        seen = with_admin(bootstrap, lambda admin: read_cluster(admin, sample_s, subjects, advance, print_warning))
+    except (ClientError, ApiError, OSError) as error:
+        if is_raised:
+            raise
+        examine_unreachable(examination, error)
+    else:
+        examine_cluster(examination, seen)

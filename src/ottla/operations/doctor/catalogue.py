@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ottla.operations.doctor.cluster import brokers, consumers, disks, replicas
 from ottla.operations.doctor.cluster.cluster_seen import CLUSTER
+from ottla.operations.doctor.cluster.reach import REACH
 from ottla.operations.doctor.data import disk, identity, logs
 from ottla.operations.doctor.data.directory_seen import DATA
 from ottla.operations.doctor.settings import everywhere, in_file
 from ottla.operations.doctor.settings.node_settings import FILE, SETTINGS
 
 _MODULES = (brokers, replicas, disks, consumers, everywhere, in_file, identity, disk, logs)
-AREAS = (CLUSTER, SETTINGS, FILE, DATA)
+AREAS = (REACH, CLUSTER, SETTINGS, FILE, DATA)
 
 
 def all_ids() -> list[str]:
@@ -18,4 +19,4 @@ def all_ids() -> list[str]:
     return [each.id for area in AREAS for each in area.all]
 
 
-__all__ = ["AREAS", "CLUSTER", "DATA", "FILE", "SETTINGS", "all_ids"]
+__all__ = ["AREAS", "CLUSTER", "DATA", "FILE", "REACH", "SETTINGS", "all_ids"]

@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from ottla.model.settings.node import NODE_ID
-from ottla.operations.doctor.catalogue import CLUSTER, DATA, FILE, SETTINGS
+from ottla.operations.doctor.catalogue import CLUSTER, DATA, FILE, REACH, SETTINGS
 from ottla.operations.doctor.check import UnseenError
 from ottla.operations.doctor.cluster.cluster_seen import ClusterSeen
 from ottla.operations.doctor.data.directory_seen import DirectorySeen
-from ottla.operations.doctor.examination import Examination
+from ottla.operations.doctor.examination import Examination, Unmade
 from ottla.operations.doctor.settings.node_settings import SettingsSeen
 from ottla.operations.doctor.settings.reading import read_file
 from ottla.operations.errors import CommandError
 from ottla.server.ports.system import is_in_use
+
+_CLUSTER = "cluster"
 
 
 def examine_file(examination: Examination, path: Path) -> int | None:
@@ -40,6 +42,12 @@ def examine_directories(examination: Examination, paths: list[Path], node_id: in
 
 def examine_cluster(examination: Examination, seen: ClusterSeen) -> None:
     """Make the checks of a cluster and of the settings of its brokers."""
-    examination.make(CLUSTER.all, seen, "cluster")
+    examination.make(CLUSTER.all, seen, _CLUSTER)
     for node_id, settings in (seen.settings.value or {}).items():
         examination.make(SETTINGS.all, settings, f"broker {node_id}")
+
+
+def examine_unreachable(examination: Examination, error: Exception) -> None:
+    """Note that a cluster could not be read, and that no check of it was made."""
+    examination.make(REACH.all, error, _CLUSTER)
+    examination.unmade += [Unmade(each.id, _CLUSTER, "the cluster could not be read") for each in CLUSTER.all]
