@@ -60,12 +60,13 @@ def demo(
             _check_address(given)
     _need_spark()
     from ottla.cli.demo.running import Demo, DemoPlaces
+    from ottla.cli.terminal.safe_files import make_directory
 
     stay = sys.stdout.isatty() and not once
     usual = ((listen, DEFAULT_LISTEN), (registry, DEFAULT_REGISTRY), (console, DEFAULT_CONSOLE))
     places = DemoPlaces(*(_free_or(given, default) for given, default in usual))
     if data is not None:
-        data.mkdir(parents=True, exist_ok=True)
+        make_directory(data)
         Demo(data, places, orders, seed).run(stay)
     else:
         with tempfile.TemporaryDirectory(prefix="ottla-demo-") as directory:

@@ -158,11 +158,8 @@ def define(
     voters = controller_ids if controllers is not None else controller_ids[: _VOTERS if brokers >= _VOTERS else 1]
     shared_settings = dict(_pair(each) for each in settings)
     files = SecureFiles(directory) if secure else None
-    if files is None:
-        directory.mkdir(parents=True, exist_ok=True)
-    else:  # the metadata log has what passwords can be guessed from
-        make_directory(directory)
-        _close_data(directory, node_ids)
+    make_directory(directory)
+    _close_data(directory, node_ids)
     users = files.users() if files else []
     _format(directory, node_ids, {node_id: (inside, controllers_at[node_id]) for node_id in voters}, users)
     found = {node_id: f"{_url_host(inside)}:{each}" for node_id, each in controllers_at.items()}
@@ -299,7 +296,9 @@ def _data_of(directory: Path, node_id: int) -> Path:
 
 
 def _close_data(directory: Path, node_ids: Iterable[int]) -> None:
-    """Make the data directories of nodes that only their owner can enter; those that are there stay as they are."""
+    """Make the data directories of nodes that only their owner can enter: they hold records, and a metadata log from
+    which passwords can be guessed. Those that are there stay as they are.
+    """
     for node_id in node_ids:
         make_directory(_data_of(directory, node_id))
 

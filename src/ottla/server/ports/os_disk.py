@@ -23,6 +23,7 @@ from ottla.model.limits import OPEN_FILES_MAX, QUICK_AGAIN_S, SLOW_WRITE_S
 from ottla.server.ports import page_cache
 from ottla.server.ports.disk_reserve import Reserve
 from ottla.server.ports.os_file import Home, OsFile, storage_error
+from ottla.server.ports.system import DATA_DIRECTORY_MODE
 
 _OPEN_FLAGS = os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
 _READ_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
@@ -107,11 +108,12 @@ class OsDisk:
 
     def make_directory(self, path: str) -> None:
         full = self._full(path)
+        mode = 0o777 if path else DATA_DIRECTORY_MODE
         try:
             try:
-                os.mkdir(full)  # usually the parents exist, so try without checking them
+                os.mkdir(full, mode)  # usually the parents exist, so try without checking them
             except OSError:
-                os.makedirs(full, exist_ok=True)
+                os.makedirs(full, mode, exist_ok=True)
         except OSError as error:
             raise storage_error("create", path or self.root, error) from error
 

@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 LOCK = ".lock"
 PROBE = ".ottla-probe"
+DATA_DIRECTORY_MODE = 0o700  # of a data directory that the node makes: who has the files needs no login
 # The share of all descriptors that may be used for files of partitions; the rest is for connections.
 _FILES_SHARE = 0.5
 
@@ -35,7 +36,7 @@ def lock_directory(path: str) -> Callable[[], None]:
     if place in _locked:
         raise in_use
     try:
-        os.makedirs(place, exist_ok=True)
+        os.makedirs(place, DATA_DIRECTORY_MODE, exist_ok=True)
         descriptor = os.open(f"{place}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError:
         return lambda: None
