@@ -80,6 +80,7 @@ def test_open_to_other_machines(said: Said) -> None:
     (line,) = said("PLAINTEXT", "0.0.0.0")
     assert line.startswith("listener PLAINTEXT (PLAINTEXT) at 0.0.0.0:0 does not authenticate, and is open to other")
     assert "may read, write and delete everything" in line and "Use SASL_SSL, or SSL with ssl.client.auth" in line
+    assert "`ottla up --secure --data DIR`" in line and "set listeners=PLAINTEXT://127.0.0.1:0 (or --listen" in line
     (line,) = said("SSL", "0.0.0.0")  # encrypted, but for everybody
     assert "listener SSL (SSL) at 0.0.0.0:0 does not authenticate" in line
     assert said("SSL", "0.0.0.0", **{"ssl.client.auth": "required"}) == []
@@ -93,6 +94,7 @@ def test_loopback_is_fine(said: Said, protocol: str, host: str) -> None:
 def test_an_authorizer_that_one_can_go_around(said: Said) -> None:
     (line,) = said("PLAINTEXT", "127.0.0.1", **AUTHORIZER)
     assert "does not authenticate, but authorizer.class.name is set" in line and "User:ANONYMOUS" in line
+    assert "Take it out of listeners, or use SASL_SSL" in line
     (line,) = said("PLAINTEXT", "0.0.0.0", **AUTHORIZER)
     assert "open to other machines: whoever reaches it is User:ANONYMOUS" in line
 

@@ -11,6 +11,7 @@ from ottla.model import limits
 from ottla.model.config import LISTENER_PREFIX
 from ottla.model.node_config import NodeConfig
 from ottla.model.settings.authorizer import AUTHORIZER_CLASS_NAME
+from ottla.model.settings.network import LISTENERS
 from ottla.model.settings.security import DELEGATION_TOKEN_SECRET_KEY, SSL_CLIENT_AUTH
 from ottla.security.host import is_loopback
 from ottla.security.protocol import SecurityProtocol, authenticates
@@ -21,6 +22,7 @@ from ottla.server.settings.metrics_listener import METRICS, has_secured_metrics
 
 log = logging.getLogger(__name__)
 _SECURE = "SASL_SSL, or SSL with ssl.client.auth=required (docs/security.md)"
+_SECURE_AT_ONCE = "`ottla up --secure --data DIR` makes a cluster that has it"
 
 
 def warn_of_exposure(node: NodeConfig, listeners: Sequence[ListenerAddress]) -> None:
@@ -78,10 +80,11 @@ def exposures(node: NodeConfig, listeners: Sequence[ListenerAddress]) -> Iterato
             allowed = "is User:ANONYMOUS" if is_authorized else "may read, write and delete everything"
             yield (
                 f"{where} does not authenticate, and is open to other machines: whoever reaches it {allowed}. "
-                f"Use {_SECURE}, or listen on 127.0.0.1"
+                f"Use {_SECURE}: {_SECURE_AT_ONCE}. To serve this machine only, set "
+                f"{LISTENERS.name}={each.name}://127.0.0.1:{each.port} (or --listen 127.0.0.1:{each.port})"
             )
         elif is_authorized and not protocol.has_tls:
             yield (
                 f"{where} does not authenticate, but authorizer.class.name is set: whoever reaches it is "
-                f"User:ANONYMOUS, whatever user it is meant to be. Close it, or use {_SECURE}"
+                f"User:ANONYMOUS, whatever user it is meant to be. Take it out of {LISTENERS.name}, or use {_SECURE}"
             )
