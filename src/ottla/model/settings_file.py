@@ -6,6 +6,8 @@ start a node with all the defaults. Here a line has to look like a setting:
 - its name has no characters that no setting's name has (quotes, brackets, control characters);
 - if only blanks separate name and value, or there is no value, the name is a known one, or has a dot.
 
+What is wrong is told by the number of its line and never quoted: the wrong file may be one with a password.
+
 Kafka reads such files as ISO-8859-1. A file that is valid UTF-8 is read as UTF-8, so that non-ASCII characters need no
 escapes.
 """
@@ -17,7 +19,6 @@ from ottla.model.properties import PropertiesError, PropertyEntry, parse_entries
 
 _NAME = re.compile(r"[\w.$%@/+~#*-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
-_SHOWN_CHARS = 60
 
 
 def parse_settings(data: bytes, known: Container[str]) -> dict[str, str]:
@@ -30,8 +31,10 @@ def parse_settings(data: bytes, known: Container[str]) -> dict[str, str]:
     values = {}
     for entry in parse_entries(text):
         if not _is_setting(entry, known):
-            shown = f"{entry.name}{entry.separator or ' '}{entry.value}".strip()[:_SHOWN_CHARS]
-            raise PropertiesError(f"line {entry.line} is no setting: {shown!r}")
+            why = (
+                f"what stands before its {entry.separator!r} is no name" if entry.separator else "it is not NAME=VALUE"
+            )
+            raise PropertiesError(f"line {entry.line} is no setting: {why}")
         values[entry.name] = entry.value
     return values
 

@@ -1,4 +1,7 @@
-"""Read property files of users: everything that is wrong with them is an error of one line, with a hint."""
+"""Read property files of users: everything that is wrong with them is an error of one line, with a hint.
+
+No error quotes a file: a path that was mixed up may be that of a password.
+"""
 
 from __future__ import annotations
 
@@ -35,5 +38,5 @@ def read_settings(path: str | os.PathLike[str]) -> dict[str, str]:
     except PropertiesError as error:
         raise CommandError(f"{name}: {error}", _HINT) from None
     if found and not any(declared(each, BROKER_SETTINGS) for each in found):
-        raise CommandError(f"{name} sets nothing that a node knows ({next(iter(found))})", _HINT)
+        raise CommandError(f"{name} sets nothing that a node knows", _HINT)
     return found

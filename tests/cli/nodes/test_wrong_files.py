@@ -15,7 +15,7 @@ from ottla.model.limits import SETTINGS_FILE_BYTES_MAX
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"not a kafka dir\n", "line 1 is no setting: 'not a kafka dir'"),
+        (b"not a kafka dir\n", "line 1 is no setting: it is not NAME=VALUE"),
         (b"\x7fELF\x00", "line 1 is no text: it holds the byte 0x7f"),
         (b"", "sets nothing"),
         (b"127.0.0.1\tlocalhost\n", "sets nothing that a node knows"),
@@ -38,7 +38,7 @@ def test_a_file_without_a_single_known_setting_starts_nothing(
     hosts.write_text("127.0.0.1\tlocalhost\n")
     assert start.main([str(hosts), "--data", str(data), "--set", "node.id=1"]) == 1
     error, hint = capsys.readouterr().err.splitlines()
-    assert error == f"error: {hosts} sets nothing that a node knows (127.0.0.1)" and hint.startswith("hint: ")
+    assert error == f"error: {hosts} sets nothing that a node knows" and hint.startswith("hint: ")
     assert not data.exists()
 
 
@@ -69,4 +69,4 @@ def test_the_same_for_format_and_for_a_local_cluster(tmp_path: Path) -> None:
     added = invoke("cluster", "add-broker", "--data", str(tmp_path))
     for run in (formatted, added):
         assert run.code == 1
-        assert run.err.splitlines()[0] == f"error: {file}: line 2 is no setting: 'hello world'"
+        assert run.err.splitlines()[0] == f"error: {file}: line 2 is no setting: it is not NAME=VALUE"

@@ -88,7 +88,7 @@ def _scram_users(arguments: list[str]) -> list[ScramUser]:
     texts: list[str] = []
     for argument in arguments:
         if argument.startswith("@"):
-            texts += filter(None, map(str.strip, Path(argument[1:]).read_text().splitlines()))
+            texts += filter(None, map(str.strip, _text_of(Path(argument[1:])).splitlines()))
         else:
             texts.append(argument)
             if "password=" in argument.replace("saltedpassword=", ""):
@@ -97,6 +97,15 @@ def _scram_users(arguments: list[str]) -> list[ScramUser]:
         return [parse_scram_user(text, os.urandom) for text in texts]
     except ValueError as error:
         raise WrongUsage(f"--add-scram: {error}") from None
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text()
+    except UnicodeDecodeError:
+        raise CommandError(
+            f"--add-scram: {file} is not text", "each line of it is MECHANISM=[name=…,password=…]"
+        ) from None
 
 
 def _new_id() -> str:

@@ -22,9 +22,11 @@ def read_registry_settings(
     """Read and check the settings. `options` has, by parameter, the name of a setting and the text of the option: it
     counts if it is on the command line, or if the file does not have the setting.
     """
-    from ottla.registry.security.settings import InvalidRegistrySettings, registry_settings
+    from ottla.registry.security.settings import InvalidRegistrySettings, is_of_registry, registry_settings
 
     values = {} if file is None else values_in(file)
+    if values and not is_of_registry(values):  # and not quoted: it may be the file of a password
+        raise CommandError(f"{file} sets nothing that a registry knows", "docs/schemas.md has a registry's settings")
     scheme = values.get(_LISTENERS, "").partition("://")[0].strip() or "http"
     for parameter, (name, text) in options.items():
         source = context.get_parameter_source(parameter)

@@ -51,6 +51,15 @@ class RegistryListener(NamedTuple):
     port: int
 
 
+def is_of_registry(values: Mapping[str, str]) -> bool:
+    """Return whether one of the names is a setting of a registry, or is meant to be one: else the file is another's."""
+    found = dict(unknown(values, REGISTRY_SETTINGS))
+    return any(
+        name not in found or found[name] or name in _OTHER_NAMES or is_security_name(name.removeprefix(STORE_PREFIX))
+        for name in values
+    )
+
+
 def registry_settings(values: Mapping[str, str]) -> RegistrySettings:
     """Check settings by name. Raises InvalidRegistrySettings."""
     own: dict[str, str] = {}

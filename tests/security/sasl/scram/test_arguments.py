@@ -44,6 +44,7 @@ def test_a_salted_password() -> None:
     [
         ("SCRAM-SHA-256", "Failed to find equals sign in SCRAM argument"),
         ("SCRAM-SHA-1=[name=a,password=hidden]", "The add-scram mechanism SCRAM-SHA-1 is not supported."),
+        ("aGlkZGVuIQ==", "The add-scram mechanism is not supported."),
         ("SCRAM-SHA-256=name=a,password=hidden]", "Expected configuration string to start with ["),
         ("SCRAM-SHA-256=[name=a,password=hidden", "Expected configuration string to end with ]"),
         ("SCRAM-SHA-256=[]", "No equals sign found in a SCRAM component"),

@@ -7,6 +7,7 @@ otherwise. Values may stand in double quotes. As in Kafka, a comma ends a value,
 from __future__ import annotations
 
 import binascii
+import re
 from base64 import b64decode
 from collections.abc import Callable
 from typing import NamedTuple
@@ -22,6 +23,7 @@ from ottla.security.sasl.scram.credentials import (
 )
 
 _SALT_SOURCE_BYTES = 17
+_MECHANISM = re.compile(r"(SCRAM|SHA)[A-Z0-9-]{1,16}|PLAIN")
 
 
 class ScramUser(NamedTuple):
@@ -33,14 +35,15 @@ class ScramUser(NamedTuple):
 def parse_scram_user(text: str, random_bytes: Callable[[int], bytes]) -> ScramUser:
     """Parse one argument; `random_bytes` is for a salt if none is given.
 
-    Raise ValueError with Kafka's message, which never contains a password.
+    Raise ValueError with Kafka's message, which never contains a password, also if the whole text is one.
     """
     name, equals, rest = text.strip().partition("=")
     if not equals:
         raise ValueError("Failed to find equals sign in SCRAM argument")
     mechanism = SCRAM_MECHANISMS.get(name)
     if mechanism is None:
-        raise ValueError(f"The add-scram mechanism {name} is not supported.")
+        named = f" {name}" if _MECHANISM.fullmatch(name) else ""
+        raise ValueError(f"The add-scram mechanism{named} is not supported.")
     if not rest.startswith("["):
         raise ValueError("Expected configuration string to start with [")
     if not rest.endswith("]"):
