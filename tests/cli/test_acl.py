@@ -83,15 +83,17 @@ def test_explain(acl: Callable[..., Run]) -> None:
     allowed = acl("explain", "alice", "describe", "--topic", "orders").out
     assert allowed.startswith("allowed: User:alice describe on topic orders from 127.0.0.1: allowed by an entry")
     assert "may read on topics that begin with or" in allowed
-    (denied,) = acl("explain", "alice", "write", "--topic", "orders", "--json").json
+    (denied,) = acl("explain", "alice", "write", "--topic", "orders", "--json", code=3).json
     assert denied["allowed"] is False and denied["entry"]["permission"] == "deny"
-    assert "no entry for this principal" in acl("explain", "bob", "read", "--topic", "orders").out
-    unseen = acl("explain", "bob", "read", "--topic", "x")
+    assert "no entry for this principal" in acl("explain", "bob", "read", "--topic", "orders", code=3).out
+    unseen = acl("explain", "bob", "read", "--topic", "x", code=3)
     assert "refused" in unseen.out
     assert "super.users cannot be seen, and may allow more: --super-user gives it" in unseen.err
     assert not acl("explain", "alice", "describe", "--topic", "orders").err, "it is allowed in any case"
     assert "allowed" in acl("explain", "bob", "read", "--topic", "x", "--open").out
     assert "super user" in acl("explain", "bob", "read", "--topic", "x", "--super-user", "bob").out
+    partly = acl("explain", "alice", "read", "--topic", "orders", "--topic", "x", "--json", code=3).json
+    assert [each["allowed"] for each in partly] == [True, False], "what is refused once is refused"
 
 
 def test_a_cluster_without_an_authorizer_says_so(ottla: Callable[..., Run]) -> None:
@@ -114,5 +116,5 @@ def test_explain_says_that_it_may_not_see_the_super_users(tmp_path: Path) -> Non
         broker.stop()
     with EmbeddedBroker(tmp_path, GUARDED | {"super.users": "User:root"}) as broker:
         run = invoke("acl", "explain", "root", "write", "--topic", "x", "-b", broker.bootstrap)
-        assert run.out.startswith("refused: User:root")
+        assert run.code == 3 and run.out.startswith("refused: User:root")
         assert "super.users cannot be seen" in run.err and "allow.everyone.if.no.acl.found cannot be seen" in run.err

@@ -120,7 +120,9 @@ def _root(
         "", "--profile", envvar="OTTLA_PROFILE", help="Profile of ~/.config/ottla/profiles.toml to reach a cluster by."
     ),
     command_config: Path | None = typer.Option(  # noqa: B008
-        None, "--command-config", help="File of Kafka's client properties: addresses and security."
+        None,
+        "--command-config",
+        help="File of Kafka's client properties: addresses and security; settings of other clients are ignored.",
     ),
 ) -> None:
     source = context.get_parameter_source("profile")

@@ -21,10 +21,10 @@ _SUBSCRIBE = "`ottla config set client-metrics all metrics=* interval.ms=10000` 
 
 @app.command("list")
 def list_clients(as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
-    """List the client instances that push telemetry: their software, their address, when they pushed last.
+    """List the client instances that push telemetry: their software, their address, and when they last pushed.
 
-    Kafka's Java clients and librdkafka push what a subscription asks for. Nodes with ottla.metrics.listener take it and
-    tell it; what else they know of a client is in their metrics.
+    Kafka's Java clients and librdkafka push what a subscription asks for. Nodes with ottla.metrics.listener
+    take this telemetry and tell it; what else they know of a client is in their metrics.
     """
     from ottla.cli.terminal.output import note, print_rows
     from ottla.cli.terminal.plain import print_warning

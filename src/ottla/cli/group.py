@@ -100,7 +100,7 @@ def _total(lags: Iterable[PartitionLag]) -> dict[str, Any]:
 def describe(group: Group, as_json: Json = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """Show members, offsets and lag of a group.
 
-    Of a share group: all records before `start` are finished; the lag counts the unfinished ones from there on.
+    In a share group, all records before `start` are finished; its lag counts the unfinished ones from there on.
     """
     from ottla.cli.terminal.output import literal, out, print_json, print_table
 

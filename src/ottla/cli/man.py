@@ -15,6 +15,7 @@ _EXIT_STATUS = (
     ("0", "The command has done what was asked."),
     ("1", "It could not be done; one line on standard error says why, and a second one what would help."),
     ("2", "The command was not used as it must be; nothing was done."),
+    ("3", "The command has an answer that is not good: acl explain says refused, doctor found warnings only."),
     ("75", "A pipeline failed with an error that may pass: start it again later."),
     ("130", "The command was interrupted."),
 )

@@ -32,7 +32,8 @@ def create(
         list[str], typer.Option("--renewer", help="Principal that may renew it, User:NAME; may be repeated.")
     ] = [],  # noqa: B006
     life: Annotated[
-        str | None, typer.Option("--max-life", help="Longest life, 7d; as long as the brokers allow unless given.")
+        str | None,
+        typer.Option("--max-life", help="Longest life, such as 7d; as long as the brokers allow unless given."),
     ] = None,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -67,7 +68,8 @@ def list_tokens(
 def renew(
     token_id: TokenId,
     period: Annotated[
-        str | None, typer.Option("--for", help="Valid for this long from now, 12h; as long as allowed unless given.")
+        str | None,
+        typer.Option("--for", help="Valid for this long from now, such as 12h; as long as allowed unless given."),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
@@ -87,7 +89,8 @@ def renew(
 def expire(
     token_id: TokenId,
     period: Annotated[
-        str | None, typer.Option("--in", help="Valid for this long from now, 10m; removed at once unless given.")
+        str | None,
+        typer.Option("--in", help="Valid for this long from now, such as 10m; removed at once unless given."),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:

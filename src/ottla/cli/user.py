@@ -94,7 +94,7 @@ def passwd(
     force: Annotated[bool, typer.Option("--force", help="Change also the user that the brokers log in as.")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Change a user's password, for every mechanism that the user has one for or for the given one.
+    """Change a user's password: for all mechanisms of the user, or for the given one.
 
     With --mechanism, the others keep the old password, and a warning says so.
     Connections that are open stay open, with the rights of that user.

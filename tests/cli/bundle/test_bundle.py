@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -16,9 +17,11 @@ from tests.support.waiting import until
 
 from ottla.cli.bundle import archive, machine
 from ottla.cli.bundle import cluster as of_cluster
+from ottla.cli.bundle.redaction import Redaction
 from ottla.client.blocking.blocking import Blocking
 from ottla.model import limits
 from ottla.model.resources import Resource
+from ottla.operations.errors import CommandError
 from ottla.testing.broker import EmbeddedBroker
 
 # Each has another form, so that a failure names its place.
@@ -167,6 +170,18 @@ def test_it_replaces_nothing(tmp_path: Path) -> None:
     path.write_text("mine")
     run = invoke("support-bundle", str(path), "-b", "127.0.0.1:1")
     assert run.code == 1 and "there already" in run.err and path.read_text() == "mine"
+
+
+def test_a_folder_in_which_this_user_may_not_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:  # root, who may run the tests, may write everywhere
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    expected = pytest.raises(CommandError, match=f"this user may not write in {tmp_path}$")
+    with monkeypatch.context() as patched, expected as raised:
+        patched.setattr(os, "open", refuse)
+        with archive.written_bundle(tmp_path / "b.tar.gz", Redaction()):
+            pass
+    assert "another folder" in (raised.value.hint or "") and not list(tmp_path.iterdir())
 
 
 def test_logs_are_bounded(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -27,6 +27,8 @@ from ottla.operations.access.entry_words import count_text, explained, explained
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.security.acl_entry import AclEntry, AclFilter
+
+_REFUSED = 3  # exit status of `explain`; 1 is an error, 2 is wrong usage
 
 app = typer.Typer(help="Who may do what: access control entries (ACLs).", no_args_is_help=True)
 
@@ -164,8 +166,8 @@ def remove(
 ) -> None:
     """Remove the entries that match everything given: principal, resources (by their exact names), operations, hosts.
 
-    Shows them and asks before it removes them. Where standard input is not a terminal, --yes is required. If no entry
-    matches, the exit status is 1.
+    Shows them and asks before it removes them; --yes removes them without asking, and is required where standard input
+    is not a terminal. If no entry matches, the exit status is 1.
     """
     from ottla.cli.terminal.output import done, note
 
@@ -215,10 +217,12 @@ def explain(
 ) -> None:
     """Say whether a principal may do something, and which entry decides.
 
+    The exit status is 0 if it is allowed (on all resources), 3 if it is refused, and 1 if there is no answer.
+
     The answer is worked out here, from the entries of the cluster. Brokers that have the settings super.users and
     allow.everyone.if.no.acl.found hide their values: then a note says so, and --super-user and --open give them.
     """
-    from ottla.cli.terminal.output import note, print_json, print_text
+    from ottla.cli.terminal.output import print_json, print_text
     from ottla.operations.access.super_users import unseen_settings
     from ottla.security.access_rules import AccessRules
     from ottla.security.acl_entry import AclFilter
@@ -245,21 +249,28 @@ def explain(
     client = who, host, meant
     found = [(each, rules.explain(parse_principal(who), host, meant, *each)) for each in resources]
     given = {"--super-user": bool(super_user), "--open": open_cluster}
-    if not all(why.allowed for _, why in found):
-        for name, option in unseen.items():
-            if not given[option]:
-                note(f"{name} cannot be seen, and may allow more: {option} gives it")
     if as_json:
         print_json([explained_row(client, resource, why) for resource, why in found])
-        return
-    for resource, why in found:
-        print_text(explained(client, resource, why))
+    else:
+        for resource, why in found:
+            print_text(explained(client, resource, why))
+    if not all(why.allowed for _, why in found):
+        _end_refused(option for option in unseen.items() if not given[option[1]])
 
 
 async def _matching(admin: Admin, filters: Sequence[AclFilter]) -> list[AclEntry]:
     """Return the entries that match one of the filters, in order."""
     found = [await admin.acls.describe(each) for each in filters]
     return sorted({entry for entries in found for entry in entries})
+
+
+def _end_refused(unseen: Iterable[tuple[str, str]]) -> NoReturn:
+    """Name the settings that may allow more, each with the option that gives it."""
+    from ottla.cli.terminal.output import note
+
+    for name, option in unseen:
+        note(f"{name} cannot be seen, and may allow more: {option} gives it")
+    raise typer.Exit(_REFUSED)
 
 
 def _end_with_none(*, as_json: bool) -> NoReturn:

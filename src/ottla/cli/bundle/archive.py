@@ -27,6 +27,7 @@ from ottla.operations.errors import CommandError
 FORMAT = 1
 MANIFEST = "MANIFEST.json"
 _EXISTS_HINT = "name another file, or move that one away"
+_ELSEWHERE_HINT = "name a file in another folder: `ottla support-bundle DIR/NAME.tar.gz`"
 
 
 class BundleMember(NamedTuple):
@@ -133,11 +134,17 @@ class BundleArchive:
 
 @contextmanager
 def written_bundle(path: Path, redaction: Redaction) -> Iterator[BundleArchive]:
-    """Write an archive that appears when the block ends. Raises CommandError if there is a file of this name."""
-    if path.exists() or path.is_symlink():
-        raise CommandError(f"{path}: there already, and not overwritten", _EXISTS_HINT)
+    """Write an archive that appears when the block ends. Raises CommandError if there is a file of this name, or if
+    none can be made.
+    """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_MODE)
+    try:
+        is_there = path.exists() or path.is_symlink()
+        descriptor = -1 if is_there else os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, SECRET_MODE)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    if is_there:
+        raise CommandError(f"{path}: there already, and not overwritten", _EXISTS_HINT)
     try:
         with os.fdopen(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as tar:
             archive = BundleArchive(tar, path.name.removesuffix(".tar.gz"), redaction)
@@ -149,3 +156,18 @@ def written_bundle(path: Path, redaction: Redaction) -> Iterator[BundleArchive]:
             raise CommandError(f"{path}: there already, and not overwritten", _EXISTS_HINT) from None
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, error: OSError) -> CommandError:
+    """The error for a path at which no file can be made."""
+    folder = path.parent
+    match error:
+        case FileNotFoundError():
+            why, hint = f"there is no folder {folder}", f"`mkdir -p {folder}` makes it"
+        case NotADirectoryError():
+            why, hint = f"{folder} is no folder, but a file", _ELSEWHERE_HINT
+        case PermissionError():
+            why, hint = f"this user may not write in {folder}", _ELSEWHERE_HINT
+        case _:
+            why, hint = str(error.strerror), _ELSEWHERE_HINT
+    return CommandError(f"{path} cannot be written: {why}", hint)

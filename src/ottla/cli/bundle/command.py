@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, Json, with_admin
+from ottla.operations.errors import WrongUsage
 
 if TYPE_CHECKING:
     from ottla.cli.bundle.archive import BundleArchive
@@ -56,11 +57,11 @@ def support_bundle(
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Pack up what somebody needs who helps with a cluster: one archive, bounded, without secrets and records.
+    """Pack up what somebody who helps with a cluster needs to see: one archive, bounded, without secrets and records.
 
     It has the cluster's metadata, settings, groups and quorum, the metrics of each node that tells them, what `ottla
-    doctor` finds, versions, and of this machine what is named by options. What cannot be read, because a node is down,
-    say, is listed in MANIFEST.json. Nothing is sent anywhere, and no file is replaced.
+    doctor` finds, versions, and of this machine what is named by options. What cannot be read, for example
+    because a node is down, is listed in MANIFEST.json. Nothing is sent anywhere, and no file is replaced.
     """
     from ottla.cli.bundle.archive import written_bundle
     from ottla.cli.bundle.machine import check_files
@@ -70,6 +71,8 @@ def support_bundle(
     from ottla.operations.doctor.settings.reading import read_file
 
     path = output or _default_path()
+    if path.is_dir():
+        raise WrongUsage(f"{path} is a directory, and no archive", f"name a file in it: {path / _default_path()}")
     if not path.name.endswith(_SUFFIX):
         raise typer.BadParameter(f"{path} does not end in {_SUFFIX}")
     check_files(log, data)

@@ -30,10 +30,10 @@ def register(groups: typer.Typer, topics: typer.Typer) -> None:
 def explain_group(
     group: GroupName,
     seconds: Annotated[
-        float, typer.Option("--seconds", "-s", min=0.1, max=_SECONDS_MAX, help="Watch the group for so long.")
+        float, typer.Option("--seconds", "-s", min=0.1, max=_SECONDS_MAX, help="Watch the group for this many seconds.")
     ] = 5.0,
     last: Annotated[
-        int, typer.Option("--last", "-n", min=0, max=_EVENTS_MAX, help="Show so many of the last events.")
+        int, typer.Option("--last", "-n", min=0, max=_EVENTS_MAX, help="Show this many of the last events.")
     ] = 20,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -41,8 +41,8 @@ def explain_group(
     """Say why a group is behind, and why it rebalanced, with the command or setting to change.
 
     The group is watched for some seconds, and for up to three times as long if its members seem to stand still: many
-    commit only every five seconds. Only Ottla's brokers remember why a group rebalanced; of a real Kafka, the first
-    part is shown.
+    commit only every five seconds. Only Ottla's brokers remember why a group rebalanced; for a group of a real
+    Kafka, only the first part is shown.
     """
     from ottla.cli.explain.shown import group_json, show_group
     from ottla.cli.terminal.output import print_json
@@ -57,7 +57,9 @@ def explain_group(
 
 def group_lag(
     group: GroupName,
-    watch: Annotated[bool, typer.Option("--watch/--once", "-w", help="Go on until Ctrl-C, or end after once.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch/--once", "-w", help="Show it again and again until Ctrl-C, or once.")
+    ] = False,
     interval: Annotated[
         float, typer.Option("--interval", "-i", min=0.1, max=_SECONDS_MAX, help="Seconds between two looks.")
     ] = 2.0,
@@ -84,12 +86,15 @@ def group_lag(
 def hot_topic(
     topic: Topic,
     seconds: Annotated[
-        float, typer.Option("--seconds", "-s", min=0.1, max=_SECONDS_MAX, help="Measure rates for so long.")
+        float, typer.Option("--seconds", "-s", min=0.1, max=_SECONDS_MAX, help="Measure rates for this many seconds.")
     ] = 5.0,
     records: Annotated[
-        int, typer.Option("--records", "-r", min=0, max=_RECORDS_MAX, help="Sample the keys of so many last records.")
+        int,
+        typer.Option(
+            "--records", "-r", min=0, max=_RECORDS_MAX, help="Sample the keys of this many of the last records."
+        ),
     ] = 10_000,
-    keys: Annotated[int, typer.Option("--keys", "-k", min=0, max=1_000, help="Show so many keys.")] = 10,
+    keys: Annotated[int, typer.Option("--keys", "-k", min=0, max=1_000, help="Show this many keys.")] = 10,
     as_json: Json = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:

@@ -97,7 +97,7 @@ def consume(
 
     Without a place to start, the records from the beginning to the present end are printed; with --follow those that
     come from now on. With --group the group's committed offsets are the start, also with --from-beginning; a group that
-    has none begins at the present end, unless told --from-beginning. It ends when nothing has come for three seconds.
+    has none begins at the present end without --from-beginning. It ends when nothing has come for three seconds.
 
     `--value avro` (or json, protobuf, auto) shows values as JSON, decoded by the schemas that they name.
 

@@ -19,7 +19,7 @@ RegistryUrl = Annotated[
     typer.Option(
         "--registry",
         envvar="OTTLA_REGISTRY",
-        help="Schema registry: http://HOST:PORT. Unless told: port 8081 of the broker's host, where `ottla up` has it.",
+        help="Schema registry: http://HOST:PORT; port 8081 of the broker's host unless given: `ottla up` has it there.",
         callback=registry_or_profile,
     ),
 ]

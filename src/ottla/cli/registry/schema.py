@@ -24,8 +24,8 @@ app = typer.Typer(help="Register, show, compare, check and delete schemas.", no_
 _SUBJECT = typer.Argument(help="The subject; with -t or -k the topic.", callback=not_empty("subject"))
 Subject = Annotated[str, _SUBJECT]
 File = Annotated[str, typer.Argument(help="A file (.avsc, .json, .proto), or - for standard input.")]
-Topic = Annotated[bool, typer.Option("--topic", "-t", help="SUBJECT is a topic: the schema of its values.")]
-Key = Annotated[bool, typer.Option("--key", "-k", help="SUBJECT is a topic: the schema of its keys.")]
+Topic = Annotated[bool, typer.Option("--topic", "-t", help="SUBJECT is a topic, whose values have the schema.")]
+Key = Annotated[bool, typer.Option("--key", "-k", help="SUBJECT is a topic, whose keys have the schema.")]
 Type = Annotated[
     SchemaKind | None, typer.Option("--type", help="Type of the schema, if the file's extension does not tell.")
 ]

@@ -28,8 +28,9 @@ def audit(
 ) -> None:
     """List what is open: listeners, access rules, super users, certificates, users, key files.
 
-    Each finding has a severity, the reason why it matters, and what to do. The exit status is 1 if one is high. A
-    running cluster does not tell which files it uses, and may hide `super.users`: `--config` shows them.
+    Each finding has a severity, the reason why it matters, and what to do. The exit status is 1 if there is
+    one of severity high. A running cluster does not tell which files it uses, and may hide `super.users`: `--config`
+    shows them.
     """
     from ottla.cli.terminal.output import done, out, print_json
     from ottla.cli.terminal.plain import print_warning

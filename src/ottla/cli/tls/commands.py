@@ -78,7 +78,7 @@ def issue(
         ),
     ] = None,
     client: Annotated[
-        bool, typer.Option("--client", help="For a client, or with --host for a server that is a client, too.")
+        bool, typer.Option("--client", help="For a client; with --host, for a server that is a client, too.")
     ] = False,
     directory: Annotated[
         Path, typer.Option("--dir", "-d", help="Directory of the authority, in which the certificate is written.")

@@ -44,8 +44,8 @@ def top(
     """Watch a cluster: brokers, topics, groups or requests, with rates, until `q` or Ctrl-C.
 
     Keys: `b`, `t`, `g`, `r` choose what is shown, `s` the column to sort by, `/` a filter. Without a terminal one
-    table is printed. Topics and groups are shown of a real Kafka, too; what brokers and requests do is told by nodes
-    with ottla.metrics.listener only.
+    table is printed. Topics and groups of a real Kafka are shown, too; only nodes with ottla.metrics.listener tell what
+    brokers and requests do.
     """
     from ottla.cli.profile.chosen import security
     from ottla.cli.top.layout import COLUMNS
