@@ -45,6 +45,10 @@ KEPT = {
     # What has to be seen from outside: memory and descriptors that must be given back.
     "ottla/server/net/inbound.py": "holds_memory",
     "ottla/server/ports/os_disk.py": "open_count",
+    # Tiered storage's first part: its copier and its reader come next, and the simulator's runs with them.
+    "ottla/model/store_location.py": "parse_store_location",
+    "ottla/tier/stores/opening.py": "open_store",
+    "ottla/sim/world": "MemoryObjectStore FaultyObjectStore",
     # At once what a node does in steps, for what stands in for one: the other side of a connection, a journal's owner.
     "ottla/wire/frame.py": "response_parts",
     "ottla/cluster/store.py": "write_snapshot",

@@ -22,6 +22,7 @@ CLASSES_392 = TOOLS / "classes-3.9.2"
 CLASSES_STREAMS = TOOLS / "classes-streams"
 GO_HARNESS = TOOLS / "go" / "harness"
 BURROW = TOOLS / "go" / "burrow-1.9.6"
+VERSITYGW = TOOLS / "go" / "versitygw-1.8.0"
 COLLECTOR = TOOLS / "go" / "otelcol" / "otelcol"
 NODE_MODULES = TOOLS / "node" / "node_modules"
 
@@ -49,6 +50,10 @@ def missing_burrow() -> str | None:
 
 def missing_collector() -> str | None:
     return _missing("collector", COLLECTOR)
+
+
+def missing_versitygw() -> str | None:
+    return _missing("versitygw", VERSITYGW)
 
 
 def missing_node() -> str | None:

@@ -55,6 +55,8 @@ SECONDS = {
     "tests/cli/cluster/test_voters.py": 35,
     "tests/sim/replicated/test_cluster_mutations.py": 30,
     "tests/sim/test_mutations.py": 30,
+    "tests/tier/stores/test_failing_clouds.py": 30,
+    "tests/tier/stores/test_port.py": 30,
     "tests/sim/test_transaction_crashes.py": 30,
     "tests/client/blocking/test_blocking.py": 30,
     "tests/server/quorum/test_three_nodes.py": 30,

@@ -10,7 +10,6 @@ Rules:
 
 # ruff: noqa: F403
 
-from ottla.model.limits.access_control import *
 from ottla.model.limits.batches import *
 from ottla.model.limits.client import *
 from ottla.model.limits.connections import *
@@ -19,6 +18,7 @@ from ottla.model.limits.coordinators import *
 from ottla.model.limits.fetch import *
 from ottla.model.limits.http import *
 from ottla.model.limits.nodes import *
+from ottla.model.limits.object_stores import *
 from ottla.model.limits.observation import *
 from ottla.model.limits.producers import *
 from ottla.model.limits.quotas import *

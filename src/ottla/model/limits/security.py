@@ -1,4 +1,4 @@
-"""Authentication: what a peer may send before it has proven who it is."""
+"""Authentication: what a peer may send before it has proven who it is. Access control entries."""
 
 from ottla.model.limits.units import GIB, KIB, MIB
 
@@ -92,3 +92,11 @@ CERTIFICATE_LOOK_MS = 24 * 3_600_000
 CERTIFICATE_FILE_BYTES_MAX = 1_024 * KIB
 # Characters of delegation.token.secret.key below which a node warns: a shorter one can be found by trying.
 TOKEN_SECRET_CHARACTERS_MIN = 32
+# ACL changes that one command may make; Kafka's controller has the same bound.
+ACLS_PER_REQUEST_MAX = 10_000
+# ACLs in the answer to one DeleteAcls: each of its filters lists all that it matched.
+ACL_MATCHES_PER_REQUEST_MAX = 100_000
+# ACLs that are compared with filters, described or taken over in one slice: some milliseconds.
+ACLS_PER_SLICE = 1_000
+# Texts of IPv6 addresses whose comparable form is kept: an address is asked about with every request of its clients.
+HOST_FORMS_KEPT = 4_096
