@@ -73,7 +73,7 @@ SECURITY_USAGE = [
     Bad("acl add : --topic t -o read", 2, "Type:name"),
     Bad("acl add user:x --topic t -o read", 2, "User:x is the user"),
     Bad("acl add Grp:x --topic t -o read", 2, "the principals of clients have the type User"),
-    Bad("acl add User:a,User:b --topic t -o read", 2, "repeat the command for each"),
+    Bad("acl add User:a,User:b --topic t -o read", 2, "an entry is for one principal"),
     Bad(f"acl add {40_000 * 'x'} --topic t -o read", 2, "40000 characters is too long"),
     Bad(f"acl add a --group {40_000 * 'x'} -o read", 2, "40000 characters is too long"),
     Bad("acl add a --topic '*' --prefix -o read", 2, "stands for all"),

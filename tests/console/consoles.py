@@ -32,6 +32,12 @@ class Shown(NamedTuple):
         return " ".join(unescape(re.sub(r"<[^>]*>", " ", self.text)).split())
 
 
+def marked(shown: Shown) -> list[str]:
+    """The fields of the page's forms that are marked as wrong."""
+    tags = re.findall(r"<(?:input|textarea|select)[^>]*>", shown.text)
+    return [named[1] for each in tags if "aria-invalid" in each and (named := re.search('name="([^"]*)"', each))]
+
+
 class Visitor:
     """Keeps cookies, follows redirects, and sends forms with the token of the page that they are on."""
 

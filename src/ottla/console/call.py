@@ -60,16 +60,17 @@ class PageCall:
         try:
             value = int(text)
         except ValueError:
-            raise WrongInput(f"{name.replace('_', ' ')} is a number, not {text[:40]!r}") from None
+            raise WrongInput(f"{name.replace('_', ' ')} is a number, not {text[:40]!r}", field=name) from None
         if not least <= value <= most:
-            raise WrongInput(f"{name.replace('_', ' ')} is a number from {least} to {most}, not {value}")
+            said = f"{name.replace('_', ' ')} is a number from {least} to {most}, not {text[:40]}"
+            raise WrongInput(said, field=name)
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
         """A text of the form or the query, without blanks around it. Raises WrongInput if it is missing."""
         given = (self.form.get(name) or self.query.get(name) or "").strip()
         if not given and default is None:
-            raise WrongInput(f"{name.replace('_', ' ')} is missing")
+            raise WrongInput(f"{name.replace('_', ' ')} is missing", field=name)
         return given or (default or "")
 
     def here(self, **query: str | int | None) -> str:

@@ -40,7 +40,9 @@ class ConsoleService:
         tls = _tls(options)
         listening = await listen(options.host, options.port)
         app = ConsoleApp(options, self._sessions)
-        self._server = WebServer(app, listening, body_bytes_max=_form_bytes_max(self._sessions), tls=tls)
+        bound = _form_bytes_max(self._sessions)
+        # On demand: who has to sign in first is led there, and a form that is refused is answered with a page.
+        self._server = WebServer(app, listening, body_bytes_max=bound, body_on_demand=True, tls=tls)
         await self._server.start()
         self.url = _url(options, listening)
         self._looking = asyncio.create_task(self._end_old_sessions(self._sessions))

@@ -79,15 +79,15 @@ def limits_of(storage: str | None, partitions: str | None, connections: str | No
     found: dict[str, int] = {}
     for key, text in texts.items():
         if text is not None:
-            parse = parse_size if key == "storage_bytes" else partial(_number, option=f"--{key}")
+            parse = parse_size if key == "storage_bytes" else partial(_number, what=key)
             found[key] = UNLIMITED if text == _NO_LIMIT else parse(text)
     return found
 
 
-def _number(text: str, option: str) -> int:
+def _number(text: str, what: str) -> int:
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(INT32_MAX))
     if not is_number or int(text) > INT32_MAX:
-        raise WrongUsage(f"{option} must be a number from 0 to {INT32_MAX}, not {text}", "unlimited lifts the limit")
+        raise WrongUsage(f"{what} must be a number from 0 to {INT32_MAX}, not {text}", "unlimited lifts the limit")
     return int(text)
 
 

@@ -222,7 +222,24 @@ def test_a_user_who_was_deleted_signs_in_no_more(secure: SecureBroker, url: str)
 
 def test_who_has_not_signed_in_sends_no_long_form(secure: SecureBroker, url: str) -> None:
     long = {"text": "x" * limits.CONSOLE_SIGN_IN_BYTES_MAX}
-    for path in ("/sign-in", "/topics"):
-        assert Visitor(url).post(path, long).status == 413
+    refused = Visitor(url).post("/sign-in", long)
+    assert (refused.status, refused.headers["content-type"]) == (413, "text/html; charset=utf-8")
+    assert "the form is longer than the console takes" in refused.words
     visitor = signed_in(url, "admin", secure.security_of("admin")["sasl.password"])
     assert visitor.post("/sign-in", long).status != 413
+
+
+def test_a_long_form_after_the_end_of_the_session_leads_to_the_sign_in_page(secure: SecureBroker, url: str) -> None:
+    visitor = signed_in(url, "admin", secure.security_of("admin")["sasl.password"])
+    given = token(visitor, "/topics/+new")
+    visitor.post("/sign-out", {"_token": given})
+    for size in (limits.CONSOLE_SIGN_IN_BYTES_MAX, limits.CONSOLE_FORM_BYTES_MAX):
+        shown = visitor.post("/topics/a/produce", {"_token": given, "value": "x" * size})
+        assert (shown.status, shown.path) == (200, "/sign-in"), shown.words
+
+
+def test_a_form_that_is_too_long_is_refused_on_a_page(secure: SecureBroker, url: str) -> None:
+    visitor = signed_in(url, "admin", secure.security_of("admin")["sasl.password"])
+    shown = visitor.post("/topics/a/produce", {"value": "x" * limits.CONSOLE_FORM_BYTES_MAX})
+    assert (shown.status, "the form is longer than the console takes" in shown.words) == (413, True)
+    assert "script-src 'self'" in shown.headers["content-security-policy"]

@@ -98,7 +98,7 @@ def add(
     permission = AclPermission.DENY if deny else AclPermission.ALLOW
     with wrong_values():
         operations = [operation_of(each) for each in operation]
-        check_effect(resources, operations, prefix=prefix)
+        check_effect(resources, operations, prefix="--prefix" if prefix else None)
         who = effective_principal(principal)
         asked = [(each, resource) for resource in resources for each in operations]
         asked += needed(resources, producer=producer, consumer=consumer)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 
 from ottla.console.access import Access
 from ottla.model import limits
@@ -50,11 +50,11 @@ class Sessions:
     def begin(self, access: Access) -> ConsoleSession:
         """Begin a session for a user who has signed in."""
         self.end_old()
-        while len(own := self._of(access.user)) >= limits.CONSOLE_SESSIONS_PER_USER_MAX:
-            self.end(own[0])
+        while len(list(self._of(access.user))) >= limits.CONSOLE_SESSIONS_PER_USER_MAX:
+            self.end(self._idlest(access.user))
         while len(self._by_id) >= limits.CONSOLE_SESSIONS_MAX:
             counts = Counter(each.access.user for each in self._by_id.values())
-            self.end(self._of(max(counts, key=lambda user: counts[user]))[0])
+            self.end(self._idlest(max(counts, key=lambda user: counts[user])))
         session = ConsoleSession(access, self._steady_s())
         self._by_id[session.id] = session
         return session
@@ -63,10 +63,12 @@ class Sessions:
         """The requests of a user that are being answered, of all sessions of that user."""
         return sum(each.requests for each in self._of(user))
 
-    def _of(self, user: str) -> list[ConsoleSession]:
-        """The sessions of a user, the one that was idle longest first."""
-        found = [each for each in self._by_id.values() if each.access.user == user]
-        return sorted(found, key=lambda each: each.seen_s)
+    def _of(self, user: str) -> Iterator[ConsoleSession]:
+        return (each for each in self._by_id.values() if each.access.user == user)
+
+    def _idlest(self, user: str) -> ConsoleSession:
+        """The session of a user that was idle longest. The user has one."""
+        return min(self._of(user), key=lambda each: each.seen_s)
 
     def find(self, session_id: str | None) -> ConsoleSession | None:
         """Return the session of a cookie; None if there is none (any more)."""

@@ -22,16 +22,18 @@ def effective_principal(text: str) -> str:
         hint = "" if kind.lower() != USER.lower() else f": {USER}:{name} is the user"
         raise ValueError(f"{principal}: the principals of clients have the type {USER}, spelt like this{hint}")
     if f",{USER}:" in name.replace(" ", ""):
-        raise ValueError(f"{principal} is one name with a comma: repeat the command for each principal")
+        raise ValueError(f"{principal} is one name with a comma: an entry is for one principal")
     return principal
 
 
 def check_effect(
-    resources: Sequence[tuple[AclResourceType, str]], operations: Sequence[AclOperation], *, prefix: bool = False
+    resources: Sequence[tuple[AclResourceType, str]], operations: Sequence[AclOperation], *, prefix: str | None = None
 ) -> None:
-    """Raise ValueError for a name that no resource has, and for an operation that no request needs on it."""
+    """Raise ValueError for a name that no resource has, and for an operation that no request needs on it. `prefix` is
+    how the user calls what made the names prefixes; None if they are whole names.
+    """
     from ottla.security.acl_effect import effect_problem
 
-    problem = effect_problem(resources, operations, "--prefix" if prefix else None)
+    problem = effect_problem(resources, operations, prefix)
     if problem is not None:
         raise ValueError(problem)

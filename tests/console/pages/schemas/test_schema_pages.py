@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.console.consoles import Visitor, running_console
+from tests.console.consoles import Visitor, marked, running_console
 from tests.console.signed_in import secured_console, signed_in
 from tests.support.processes.kafka import RealKafka
 
@@ -137,7 +137,9 @@ def test_a_candidate_is_checked_and_then_registered(
     refused = console.send(page, f"/schemas/{subject}/check", schema=V2, kind="AVRO")
     token = refused.text.partition('name="_token" value="')[2].partition('"')[0]
     not_done = console.post(page, {"_token": token, "schema": BAD, "kind": "AVRO"})
-    assert "it is not registered" in not_done.words and versions_of(registry, subject) == [1]
+    assert (not_done.status, "the registry refuses the schema" in not_done.words) == (400, True)
+    assert '"name": "price"' in not_done.words, "what was typed is kept"
+    assert versions_of(registry, subject) == [1]
     done = console.post(page, {"_token": token, "schema": V2, "kind": "AVRO"})
     assert "Version 2 of" in done.words and versions_of(registry, subject) == [1, 2]
 
@@ -149,13 +151,25 @@ def test_a_new_subject(console: Visitor, registry: SchemaRegistry) -> None:
     assert version_of(registry, "fresh-value", 1).kind == "PROTOBUF"
     wrong = console.send("/schemas/-/new", "/schemas/-/new", subject="x", schema="no schema", kind="AVRO")
     assert "no schema" in wrong.words and versions_of(registry, "x") == []
+    assert (wrong.status, 'name="subject" value="x"' in wrong.text) == (400, True)
+    assert marked(wrong) == ["schema"]
     with_reference = record({"name": "c", "type": "Customer"})
     named = "Customer=fresh-customer:1"
     registry.register("fresh-customer", SchemaSource(record(name="Customer")))
     page = "/schemas/-/new"
     console.send(page, page, subject="refers", schema=with_reference, kind="AVRO", references=named)
     assert version_of(registry, "refers", 1).references == (Reference("Customer", "fresh-customer", 1),)
-    assert console.send(page, page, subject="refers", schema=V1, kind="AVRO", references="what").status == 400
+    wrong = console.send(page, page, subject="refers", schema=V1, kind="JSON", references="what", normalize="on")
+    assert (wrong.status, marked(wrong)) == (400, ["references"])
+    assert '<option value="JSON" selected>' in wrong.text and "what</textarea>" in wrong.text
+    assert 'name="normalize" value="on" checked' in wrong.text and '"name": "Order"' in wrong.words
+
+
+def test_what_was_typed_cannot_become_markup(console: Visitor) -> None:
+    page = "/schemas/-/new"
+    shown = console.send(page, page, subject=f'"><b {SCRIPT}', schema=f"</textarea>{SCRIPT}", references=SCRIPT)
+    assert (shown.status, SCRIPT in shown.text) == (400, False)
+    assert shown.words.count("alert(1)") >= 2, "it is there, as text"
 
 
 def test_the_level_is_set_and_reset(console: Visitor, registry: SchemaRegistry, orders: str) -> None:
@@ -164,13 +178,15 @@ def test_the_level_is_set_and_reset(console: Visitor, registry: SchemaRegistry, 
     assert "FULL_TRANSITIVE" in shown.words and level_of(registry, orders) == ("FULL_TRANSITIVE", True)
     console.send(page, page, level="default")
     assert level_of(registry, orders) == ("BACKWARD", False)
-    assert console.send(page, page, level="SIDEWAYS").status == 400
+    wrong = console.send(page, page, level="SIDEWAYS")
+    assert (wrong.status, marked(wrong)) == (400, ["level"])
 
 
 def test_deleting_asks_for_the_name(console: Visitor, registry: SchemaRegistry, orders: str) -> None:
     page = f"/schemas/{orders}/delete"
     wrong = console.send(page, page, name="another", version="")
     assert (wrong.status, versions_of(registry, orders)) == (400, [1, 2])
+    assert (marked(wrong), 'value="another"' in wrong.text) == (["name"], True)
     console.send(page, page, name=orders, version="1")
     assert versions_of(registry, orders) == [2]
     assert versions_of(registry, orders, deleted=True) == [1, 2]

@@ -7,14 +7,15 @@ from typing import NamedTuple
 from ottla.client.admin.quotas import DEFAULT, Name, QuotaEntity
 from ottla.console.answers import Answer, Page, Redirect
 from ottla.console.call import PageCall
+from ottla.console.failures import REFUSALS
 from ottla.console.html import Content, Markup, tag
-from ottla.console.pages.access.tab import of_access
+from ottla.console.pages.access.tab import again, of_access
 from ottla.console.parts.forms import choice, field, form, hidden
 from ottla.console.parts.tables import Column, listing
+from ottla.console.parts.typed import TypedForm
 from ottla.console.parts.words import card, told
-from ottla.console.refusals import WrongInput
+from ottla.console.refusals import WrongInput, typed_in
 from ottla.console.routing import action, page
-from ottla.operations.errors import CommandError
 from ottla.operations.formats import parse_rate, size_text
 from ottla.security.quotas.limits_of_clients import (
     CONNECTION_CREATION_RATE,
@@ -56,16 +57,22 @@ async def quotas(call: PageCall) -> Page:
         Column("", lambda each: _removal(call, each)),
     )
     table = listing(call, columns, rows, text=lambda each: f"{each.entity} {each.key}", sort="of", noun="quota")
-    return of_access(_PATH, "Quotas", card("Quotas", table), card("Set a quota", _setting(call)))
+    return of_access(_PATH, "Quotas", card("Quotas", table), card("Set a quota", _setting(call, TypedForm(call))))
 
 
 @action("/access/quotas/set")
 async def set_quota(call: PageCall) -> Answer:
-    key, text = call.text("quota"), call.text("value")
-    if key not in _UNITS:
-        raise WrongInput(f"the quota is one of {', '.join(_UNITS)}, not {key[:40]!r}")
-    entity = _entity(call)
-    await call.admin.quotas.alter(entity, {key: _number(key, text)})
+    try:
+        key, text = call.text("quota"), call.text("value")
+        if key not in _UNITS:
+            raise WrongInput(f"the quota is one of {', '.join(_UNITS)}, not {key[:40]!r}", field="quota")
+        entity = _entity(call)
+        with typed_in("value"):
+            value = _number(key, text)
+        await call.admin.quotas.alter(entity, {key: value})
+    except REFUSALS as error:
+        typed = TypedForm(call, error)
+        return again(_PATH, "Set a quota", typed, _setting(call, typed))
     return Redirect(_PATH, done=f"{key} of {entity} is {text}")
 
 
@@ -80,9 +87,9 @@ def _entity(call: PageCall) -> QuotaEntity:
     user, client_id, ip = (_name(call.form.get(each, "")) for each in ("user", "client_id", "ip"))
     entity = QuotaEntity(user, client_id, ip)
     if entity == QuotaEntity():
-        raise WrongInput("say whose quota: a user, a client id or an address")
+        raise WrongInput("say whose quota: a user, a client id or an address", field="user")
     if ip is not None and (user is not None or client_id is not None):
-        raise WrongInput("a quota of an address cannot also be that of a user or client id")
+        raise WrongInput("a quota of an address cannot also be that of a user or client id", field="ip")
     return entity
 
 
@@ -95,17 +102,15 @@ def _words(name: Name) -> str:
 
 
 def _number(key: str, text: str) -> float:
+    """Raises ValueError, or CommandError with a hint."""
     try:
         value = float(text)
     except ValueError:
         if key not in _BYTES:
-            raise WrongInput(f"{text[:40]!r} is not a number") from None
-        try:
-            value = float(parse_rate(text))
-        except CommandError as error:
-            raise WrongInput(str(error), error.hint or "") from None
+            raise ValueError(f"{text[:40]!r} is not a number") from None
+        value = float(parse_rate(text))
     if not 0 < value < _MOST:
-        raise WrongInput(f"a quota is a number above 0 and below {_MOST:g}, not {text[:40]}")
+        raise ValueError(f"a quota is a number above 0 and below {_MOST:g}, not {text[:40]}")
     return value
 
 
@@ -125,18 +130,18 @@ def _removal(call: PageCall, row: QuotaRow) -> Content:
     return removing
 
 
-def _setting(call: PageCall) -> Markup:
+def _setting(call: PageCall, typed: TypedForm) -> Markup:
     said = tag(
         "p", "Leave out what does not matter; ", told(_DEFAULT_WORD), " stands for all without a quota of their own."
     )
     setting = form(
         call,
         "/access/quotas/set",
-        field("user", "User"),
-        field("client_id", "Client id"),
-        field("ip", "Address"),
-        choice("quota", "Quota", [(key, f"{key} ({unit})") for key, unit in _UNITS.items()]),
-        field("value", "Value", hint="10MiB is a rate in bytes, too", required=True),
+        field("user", "User", typed=typed),
+        field("client_id", "Client id", typed=typed),
+        field("ip", "Address", typed=typed),
+        choice("quota", "Quota", [(key, f"{key} ({unit})") for key, unit in _UNITS.items()], typed=typed),
+        field("value", "Value", hint="10MiB is a rate in bytes, too", required=True, typed=typed),
         submit="Set quota",
     )
     return tag("div", said, setting)

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from ottla.console.answers import Answer, Page, Redirect
 from ottla.console.call import PageCall
+from ottla.console.failures import REFUSALS
 from ottla.console.html import Content, Markup, path_to, tag
 from ottla.console.pages.access.rule_words import (
     OPERATIONS,
+    PREFIX_LABEL,
     RESOURCES,
     entry_of,
     entry_words,
     principal_field,
-    resource_of,
+    right_of,
 )
-from ottla.console.pages.access.tab import below_access, of_access
+from ottla.console.pages.access.tab import again, below_access, of_access
 from ottla.console.parts.forms import check_box, choice, field, form, hidden
 from ottla.console.parts.tables import Column, listing
+from ottla.console.parts.typed import TypedForm
 from ottla.console.parts.words import badge, card, link, notice, told
 from ottla.console.refusals import WrongInput
 from ottla.console.routing import action, page
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.operations.access.asked import check_hosts, operation_of, place_of
-from ottla.operations.access.effect import check_effect, effective_principal
+from ottla.operations.access.asked import place_of
 from ottla.operations.access.entry_words import row_of, sentence
 from ottla.security.acl_entry import AclEntry, AclFilter
 from ottla.security.acls import AclPermission
@@ -57,27 +59,31 @@ async def rules(call: PageCall) -> Page:
         return of_access(_PATH, "Rules", notice(said, "bad", "authorizer.class.name turns it on; see docs/security.md"))
     table = listing(call, _COLUMNS, entries, text=_text, sort="principal", noun="rule")
     asking = link("Explain: may somebody do something?", "/access/explain")
-    return of_access(_PATH, "Rules", tag("p", asking), card("Rules", table), card("Add a rule", _adding(call)))
+    return of_access(
+        _PATH, "Rules", tag("p", asking), card("Rules", table), card("Add a rule", _adding(call, TypedForm(call)))
+    )
 
 
 @action("/access/rules/add")
 async def add_rule(call: PageCall) -> Answer:
     try:
-        resource = resource_of(call)
-        operation = operation_of(call.text("operation"))
-        is_prefix = "prefix" in call.form
-        host = call.text("host", "*")
-        check_hosts([host])
-        check_effect([resource], [operation], prefix=is_prefix)
-        who = effective_principal(call.text("principal"))
-    except ValueError as error:
-        raise WrongInput(str(error)) from None
+        entry = _asked(call)
+        await call.admin.acls.create([entry])
+    except REFUSALS as error:
+        typed = TypedForm(call, error)
+        return again(_PATH, "Add a rule", typed, _adding(call, typed))
+    return Redirect(_PATH, done=f"Added: {sentence(entry)}")
+
+
+def _asked(call: PageCall) -> AclEntry:
+    is_prefix = "prefix" in call.form
+    right = right_of(call, host="*", is_prefix=is_prefix)
     permission = _PERMISSIONS.get(call.text("permission"))
     if permission is None:
-        raise WrongInput(f"the permission is one of {', '.join(_PERMISSIONS)}, not {call.text('permission')[:40]!r}")
-    entry = AclEntry(*place_of(*resource, prefix=is_prefix), who, host, operation, permission)
-    await call.admin.acls.create([entry])
-    return Redirect(_PATH, done=f"Added: {sentence(entry)}")
+        given = call.text("permission")[:40]
+        raise WrongInput(f"the permission is one of {', '.join(_PERMISSIONS)}, not {given!r}", field="permission")
+    place = place_of(*right.resource, prefix=is_prefix)
+    return AclEntry(*place, right.principal, right.host, right.operation, permission)
 
 
 @page("/access/rules/remove")
@@ -96,17 +102,17 @@ async def remove_rule(call: PageCall) -> Answer:
     return Redirect(_PATH, done=f"Removed: {sentence(entry)}")
 
 
-def _adding(call: PageCall) -> Markup:
+def _adding(call: PageCall, typed: TypedForm) -> Markup:
     return form(
         call,
         "/access/rules/add",
-        principal_field(call),
-        choice("permission", "Permission", [*_PERMISSIONS], hint="a denial outweighs permissions"),
-        choice("operation", "Operation", OPERATIONS, "read"),
-        choice("resource", "Resource", RESOURCES, "topic"),
-        field("name", "Name", hint="of the resource; * stands for all; a cluster needs none"),
-        check_box("prefix", "all names that begin with it"),
-        field("host", "Host", "*", hint="the address that the client connects from; * is everywhere"),
+        principal_field(call, typed),
+        choice("permission", "Permission", [*_PERMISSIONS], hint="a denial outweighs permissions", typed=typed),
+        choice("operation", "Operation", OPERATIONS, "read", typed=typed),
+        choice("resource", "Resource", RESOURCES, "topic", typed=typed),
+        field("name", "Name", hint="of the resource; * stands for all; a cluster needs none", typed=typed),
+        check_box("prefix", PREFIX_LABEL, typed=typed),
+        field("host", "Host", "*", hint="the address that the client connects from; * is everywhere", typed=typed),
         submit="Add rule",
     )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from ottla.client.metadata import TopicInfo
 from ottla.client.producer.accumulator import RecordMetadata
 from ottla.client.producer.producer import Producer, ProducerOptions
-from ottla.client.registry import RegistryUnreachable
 from ottla.console.answers import Answer, Page, Redirect
 from ottla.console.call import PageCall
 from ottla.console.failures import REFUSALS, failed_notice, failure_of
@@ -56,7 +55,7 @@ async def produce(call: PageCall) -> Answer:
         if index is not None and topic.partition(index) is None:
             raise WrongInput(f"topic {topic.name} has no partition {index}")
         written = await _send(call, topic.name, key, value, headers, index)
-    except (*REFUSALS, RegistryUnreachable) as error:
+    except REFUSALS as error:
         status, sentence, hint = failure_of(error, call)
         return _form(call, topic, dict(call.form), failed_notice(sentence, hint), status)
     to = topic_path(topic.name, "records", written.partition, written.offset)
