@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from ottla.client.admin import Admin
 from ottla.client.registry import SchemaRegistry
+from ottla.console.aside import AsideClient
 from ottla.console.options import ConsoleOptions
 from ottla.model import limits
 from ottla.wire.messages.groups.ottla_describe_group_events import OttlaDescribeGroupEventsRequest
@@ -23,6 +24,7 @@ from ottla.wire.messages.groups.ottla_describe_group_events import OttlaDescribe
 log = logging.getLogger(__name__)
 
 K = TypeVar("K")
+T = TypeVar("T")
 
 
 class Access:
@@ -33,6 +35,7 @@ class Access:
         self.user = user
         self.client_options = options.client(user, password)
         self.admin = Admin(self.client_options)
+        self._aside = AsideClient(self.client_options)
         registry = options.registry_of(user, password)
         self.registry = None if registry is None else SchemaRegistry(registry)
         self._is_ottla: bool | None = None
@@ -42,6 +45,10 @@ class Access:
     async def check(self) -> None:
         """Connect. Raises AuthenticationError if the cluster refuses the user, ClientError if no broker answers."""
         await self.admin.nodes.describe()
+
+    async def aside(self, work: Callable[[Admin], Awaitable[T]]) -> T:
+        """Do work that reads much, with these rights, beside the loop that serves pages (`aside.py`)."""
+        return await self._aside.run(work)
 
     async def is_ottla(self) -> bool:
         """Whether the brokers are Ottla's: they serve an API of our own."""
@@ -67,6 +74,7 @@ class Access:
         try:
             for close in self._closers:
                 await _closed(close)
+            await _closed(self._aside.close)
         finally:
             await self.admin.close()
 

@@ -26,6 +26,7 @@ class BlockingWork(Enum):
     board = "board"  # the status of pipelines
     decoding = "decoding"  # of records
     examining = "examining"  # the checks of the doctor
+    rows = "rows"  # looking through very many
 
 
 _THREADS = {
@@ -34,6 +35,7 @@ _THREADS = {
     BlockingWork.board: ThreadPoolExecutor(limits.CONSOLE_BOARD_THREADS, "board"),
     BlockingWork.decoding: ThreadPoolExecutor(limits.CONSOLE_DECODING_THREADS, "decoding"),
     BlockingWork.examining: ThreadPoolExecutor(limits.CONSOLE_EXAMINING_THREADS, "examining"),
+    BlockingWork.rows: ThreadPoolExecutor(limits.CONSOLE_ROWS_THREADS, "rows"),
 }
 
 

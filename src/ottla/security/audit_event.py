@@ -15,6 +15,8 @@ from ottla.security.acls import AclOperation, AclResourceType
 
 # Types of resources in the audit log that ACLs do not have.
 API, LISTENER = "API", "LISTENER"
+# Actions that are no operations of ACLs.
+CHANGE, AUTHENTICATE = "CHANGE", "AUTHENTICATE"
 
 # Operations that change the cluster, its settings or what exists in it; reading and writing records does not count.
 CHANGING_OPERATIONS = frozenset(

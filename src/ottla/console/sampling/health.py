@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
+from ottla.client.admin import Admin
 from ottla.client.errors import ClientError
 from ottla.console.access import Access
 from ottla.model import limits
@@ -72,9 +74,7 @@ class ClusterHealth:
         registry = self._access.registry
         subjects = None if registry is None else registry.subjects
         try:
-            seen = await read_cluster(self._access.admin, _SAMPLE_S, subjects, lambda _: None, log.debug)
-            examination = Examination()
-            await in_thread(BlockingWork.examining, examine_cluster, examination, seen)
+            examination = await self._access.aside(lambda admin: _examined(admin, subjects))
         except (ClientError, ApiError, OSError, TimeoutError) as error:
             self.failure = message_of(error)
         except Exception as error:
@@ -84,3 +84,11 @@ class ClusterHealth:
             self.examination, self.failure = examination, ""
         self.at_s = time.monotonic()
         self._took_s = self.at_s - began_s
+
+
+async def _examined(admin: Admin, subjects: Callable[[], list[str]] | None) -> Examination:
+    """Done beside the loop that serves pages."""
+    seen = await read_cluster(admin, _SAMPLE_S, subjects, lambda _: None, log.debug)
+    examination = Examination()
+    await in_thread(BlockingWork.examining, examine_cluster, examination, seen)
+    return examination

@@ -54,12 +54,13 @@ CONSOLE_REQUESTS_PER_USER_MAX = 64
 # Requests of visitors without a session: more than there are passwords that wait for their check.
 CONSOLE_STRANGERS_AT_ONCE_MAX = 512
 # Threads of calls to the schema registry, of asking nodes for metrics and certificates, of reading the status of
-# pipelines, of decoding records, and of the doctor's checks.
+# pipelines, of decoding records, of the doctor's checks, and of looking through very many rows.
 CONSOLE_REGISTRY_THREADS = 8
 CONSOLE_NODE_THREADS = 8
 CONSOLE_BOARD_THREADS = 8
 CONSOLE_DECODING_THREADS = 4
 CONSOLE_EXAMINING_THREADS = 2
+CONSOLE_ROWS_THREADS = 2
 # How long a page may take; a search, which shows its progress, may take longer.
 CONSOLE_PAGE_S = 30
 CONSOLE_STREAM_S = 600
@@ -85,6 +86,9 @@ CONSOLE_MATRIX_PARTITIONS_MAX = 64
 CONSOLE_MATRIX_TOPICS_MAX = 30
 # Entries of the audit log that are read for its page.
 CONSOLE_AUDIT_ENTRIES = 2_000
+# Of the overview: entries that one look reads, and changes that are kept.
+CONSOLE_AUDIT_LOOKED_AT = 500
+CONSOLE_AUDITED_CHANGES = 15
 # Records of a dead-letter topic that one page of letters looks at, and their bytes; letters that are sent at a time,
 # and for how long.
 CONSOLE_LETTERS_LOOKED_AT = 2_000
@@ -146,6 +150,12 @@ SQL_CELLS_MAX = 100_000
 SQL_FRAME_CELLS_MAX = 5_000
 # Characters of a query, which is a part of the page's address.
 SQL_QUERY_CHARS_MAX = 8_000
+# Totals of a topic: records of each partition that are read unless the visitor says otherwise, and at most; how often
+# the page is renewed; and fields of a schema that are offered.
+CONSOLE_TOTALS_LAST = 100_000
+CONSOLE_TOTALS_LAST_MAX = 10_000_000
+CONSOLE_TOTALS_EVERY_S = 15
+CONSOLE_TOTALS_FIELDS_MAX = 100
 # What a chart shows of a result.
 SQL_BARS_MAX = 40
 SQL_POINTS_MAX = 1_000

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 
 import pytest
-from tests.console.consoles import Visitor, running_console
+from tests.console.consoles import Shown, Visitor, marked, running_console
 from tests.support.waiting import until
 
 from ottla import Blocking
 from ottla.client.security.security import as_security
 from ottla.console.options import ConsoleOptions
-from ottla.console.pages.access.audit import _row
+from ottla.model import limits
+from ottla.operations.security.audit_entries import entry_of
 from ottla.testing.secure import SecureBroker
 
 HOSTILE = '"><script>alert(1)</script>'
@@ -65,11 +68,16 @@ def test_a_user_is_added_gets_another_password_and_is_removed(admin: Visitor, se
         pass
     again = admin.send("/access/users", "/access/users/add", user="carla", password="x", mechanism="all")
     assert (again.status, "there is a user carla already" in again.words) == (400, True)
+    assert (marked(again), 'value="carla"' in again.text, 'value="x"' in again.text) == (["user"], True, False)
     page = "/access/users/change?user=carla"
     changed = admin.send(page, "/access/users/password", password="her second", mechanism="all")
     assert "The password of user carla was changed" in changed.words
     kept = admin.send(page, "/access/users/remove", name="carlo")
     assert (kept.status, "nothing was removed" in kept.words) == (400, True)
+    assert (marked(kept), 'value="carlo"' in kept.text) == (["name"], True)
+    empty = admin.send(page, "/access/users/password", password=" ", mechanism="SCRAM-SHA-512")
+    assert (empty.status, marked(empty)) == (400, ["password"])
+    assert '<option value="SCRAM-SHA-512" selected>' in empty.text
     gone = admin.send(page, "/access/users/remove", name="carla")
     assert "User carla was removed" in gone.words
     assert admin.get(page).status == 404
@@ -88,6 +96,7 @@ def test_a_rule_is_added_explained_and_removed(admin: Visitor) -> None:
     for wrong in ("Deny", "maybe", ""):
         shown = admin.send("/access/rules", "/access/rules/add", **rule | {"name": "orders", "permission": wrong})
         assert shown.status == 400, "neither is it allowed, then"
+        assert marked(shown) == ["permission"]
     added = admin.send("/access/rules", "/access/rules/add", **rule | {"name": "orders"})
     assert "Added: User:bert may read on topic orders, from everywhere" in added.words
     question = "/access/explain?principal=bert&operation={}&resource=topic&name=orders&host=127.0.0.1"
@@ -98,6 +107,40 @@ def test_a_rule_is_added_explained_and_removed(admin: Visitor) -> None:
     removed = admin.send(address.replace("&amp;", "&"), "/access/rules/remove")
     assert "Removed: User:bert may read" in removed.words
     assert "refused: User:bert read on topic orders" in admin.get(question.format("read")).words
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "said"),
+    [
+        ({"principal": "User:a,User:b"}, "principal", "an entry is for one principal"),
+        ({"operation": "fly"}, "operation", "'fly' is none of all, read"),
+        ({"operation": "cluster-action"}, "operation", "nobody needs cluster-action on a topic"),
+        ({"resource": "moon"}, "resource", "the resource is one of topic"),
+        ({"name": "no topic"}, "name", "no topic can have the name"),
+        ({"name": ""}, "name", "the name of a resource is empty"),
+        ({"name": "*"}, "name", 'with "all names that begin with it", * is a character of names'),
+        ({"host": "localhost"}, "host", "localhost is no IP address"),
+    ],
+)
+def test_a_rule_that_is_refused_keeps_what_was_typed(
+    admin: Visitor, wrong: dict[str, str], field: str, said: str
+) -> None:
+    typed = {"principal": "bert", "permission": "deny", "operation": "write", "resource": "topic", "name": "kept"}
+    typed |= {"host": "10.1.2.3", "prefix": "on", **wrong}
+    shown = admin.send("/access/rules", "/access/rules/add", **typed)
+    assert (shown.status, said in shown.words, marked(shown)) == (400, True, [field]), shown.words
+    assert "--" not in shown.words, "the options of commands mean nothing here"
+    for name in ("principal", "name", "host"):
+        assert f'name="{name}" value="{typed[name]}"' in shown.text
+    assert '<option value="deny" selected>' in shown.text and 'name="prefix" value="on" checked' in shown.text
+    if field != "operation":
+        assert '<option value="write" selected>' in shown.text
+
+
+def test_a_wrong_question_keeps_what_was_typed(admin: Visitor) -> None:
+    shown = admin.get("/access/explain?principal=bert&operation=write&resource=topic&name=a+b&host=10.1.2.3")
+    assert (shown.status, marked(shown)) == (400, ["name"])
+    assert 'value="a b"' in shown.text and 'value="10.1.2.3"' in shown.text and 'value="bert"' in shown.text
 
 
 def test_quotas_are_set_and_removed(admin: Visitor, secure: SecureBroker) -> None:
@@ -115,11 +158,15 @@ def test_quotas_are_set_and_removed(admin: Visitor, secure: SecureBroker) -> Non
         {"value": "inf"},
         {"value": "9" * 400},
         {"value": "much"},
+        {"value": "much", "quota": "request_percentage"},
         {"user": ""},
         {"ip": "127.0.0.1"},
         {"quota": "nosuch"},
     ):
-        assert admin.send("/access/quotas", "/access/quotas/set", **wanted | wrong).status == 400
+        shown = admin.send("/access/quotas", "/access/quotas/set", **wanted | wrong)
+        assert (shown.status, marked(shown)) == (400, [next(iter(wrong))]), shown.words
+        typed = (wanted | wrong)["value"]
+        assert f'name="value" value="{typed}"' in shown.text and "--" not in shown.words
     gone = admin.send("/access/quotas?q=bert", "/access/quotas/remove")
     assert "producer_byte_rate of user bert was removed" in gone.words
 
@@ -136,27 +183,64 @@ def test_a_tenant_is_made_used_and_deleted(admin: Visitor, secure: SecureBroker)
         client.admin.topics.create("acme.orders", partitions=1)
     deletion = "/access/tenants/acme/delete"
     assert "It still has" in admin.get(deletion).words
+    wrong = admin.send("/access/tenants/acme", "/access/tenants/acme/limits", partitions="few", storage="2GB")
+    assert (wrong.status, marked(wrong), 'value="2GB"' in wrong.text) == (400, ["partitions"], True)
     assert admin.send(deletion, deletion, name="acme").status == 400, "its topic is still there"
+    mistyped = admin.send(deletion, deletion, name="acne", with_data="on")
+    assert (mistyped.status, marked(mistyped), "checked" in mistyped.text) == (400, ["name"], True)
     assert "Tenant acme was deleted" in admin.send(deletion, deletion, name="acme", with_data="on").words
     assert admin.get("/access/tenants/acme").status == 400
-    for wrong in ({"tenant": "a b"}, {"tenant": HOSTILE}, {"tenant": "x", "storage": "lots"}):
+    for wrong, field in (
+        ({"tenant": "a b"}, "tenant"),
+        ({"tenant": HOSTILE}, "tenant"),
+        ({"tenant": "x", "storage": "lots"}, "storage"),
+        ({"tenant": "x", "partitions": "-1"}, "partitions"),
+        ({"tenant": "x", "connections": "many"}, "connections"),
+    ):
         shown = admin.send("/access/tenants", "/access/tenants/add", **wrong)
         assert (shown.status, HOSTILE in shown.text) == (400, False)
+        assert marked(shown) == [field] and escape(wrong[field]) in shown.text
+        assert "--" not in shown.words, "the options of commands mean nothing here"
 
 
 def test_tokens_are_said_to_be_off(admin: Visitor) -> None:
     assert "There are no delegation tokens" in admin.get("/access/tokens").words
 
 
-def test_the_audit_log_is_shown(admin: Visitor) -> None:
+def row_of(shown: Shown, *words: str) -> str:
+    """The row of a table that has all these words."""
+    rows = [" ".join(re.sub("<[^>]*>", " ", each).split()) for each in shown.text.split("<tr>")]
+    return next(each for each in rows if all(word in each for word in words))
+
+
+def test_the_audit_log_is_shown(admin: Visitor, weak: Visitor) -> None:
     admin.send("/access/quotas", "/access/quotas/set", user="audited", quota="producer_byte_rate", value="1")
-    shown = until(lambda: admin.get("/access/audit?q=AlterClientQuotas").words, lambda words: "User:admin" in words)
-    assert "allowed" in shown
+    assert weak.get("/access/quotas").status == 403
+    page = "/access/audit?q={}"
+    seen = until(lambda: admin.get(page.format("AlterClientQuotas")), lambda shown: "user audited" in shown.words)
+    change = row_of(seen, "user audited")
+    assert "User:admin 127.0.0.1 CHANGE API AlterClientQuotas allowed named" in change
+    seen = until(lambda: admin.get(page.format("User:weak")), lambda shown: "DESCRIBE_CONFIGS" in shown.words)
+    refusal = row_of(seen, "DESCRIBE_CONFIGS")
+    assert "User:weak 127.0.0.1 DESCRIBE_CONFIGS CLUSTER kafka-cluster refused" in refusal
+
+
+def test_the_overview_tells_who_changed_what(admin: Visitor, weak: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CONSOLE_SAMPLE_S", 0.2)
+    monkeypatch.setattr(limits, "CONSOLE_SLOW_EVERY", 1)
+    admin.send("/topics/+new", "/topics/%2Bnew", name="seen-in-the-log")
+    said = "User:admin create topics : seen-in-the-log"
+    shown = until(lambda: admin.part("/overview/flow"), lambda shown: said in shown.words)
+    assert 'href="/access/audit"' in shown.text
+    assert "seen-in-the-log" not in weak.part("/overview/flow").words
 
 
 def test_what_is_no_entry_of_the_audit_log_is_said() -> None:
     for value in (b"{", b"[]", b"\xff", b"[" * 200_000):
-        assert _row(value, 7).operation == "not an entry"
+        found = entry_of(value, 7)
+        assert (found.action, found.is_change) == ("not an entry", False)
+    strange = entry_of(b'{"action": "CHANGE", "outcome": "allowed", "resource": {"a": 1}, "named": [2]}', 7)
+    assert (strange.resource, strange.named, strange.is_change) == ('{"a": 1}', "[2]", True)
 
 
 @pytest.mark.parametrize("tab", ["users", "rules", "quotas", "tenants", "audit"])

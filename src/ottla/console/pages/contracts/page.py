@@ -9,6 +9,7 @@ from ottla.console.answers import Answer, Page, Redirect
 from ottla.console.call import PageCall
 from ottla.console.html import Content, path_to, tag
 from ottla.console.pages.contracts.terms import TopicContract, known_subjects, read_terms, refusals_of
+from ottla.console.pages.topics.seen import topics_seen
 from ottla.console.parts.forms import field, query_form
 from ottla.console.parts.tables import Column, listing
 from ottla.console.parts.words import Mood, badge, card, code, figure, figures, link, notice, told
@@ -32,8 +33,8 @@ class ContractRow:
 async def contracts_page(call: PageCall) -> Page:
     if not await call.access.is_ottla():
         return Page("Contracts", notice(ONLY_OTTLA, "plain", "a client's serializer is what checks there"))
-    names = sorted(await call.admin.topics.names())
-    terms, hidden = await read_terms(call.admin, names)
+    names = [each.name for each in await topics_seen(call.access).all()]
+    terms, hidden = await call.access.aside(lambda admin: read_terms(admin, names))
     subjects = await known_subjects(call.access)
     refused = await refusals_of(call.access)
     rows = [_row(each, subjects, refused) for each in terms if each.is_on]

@@ -111,7 +111,8 @@ async def known_subjects(access: Access) -> frozenset[str] | None:
 
 async def refusals_of(access: Access) -> dict[str, float] | None:
     """Refused batches by topic, since the nodes started; None if no node tells its metrics here."""
-    sample = await TopSampler(access.admin, access.client_options.known_security).take(TopView.REQUESTS)
+    security = access.client_options.known_security
+    sample = await access.aside(lambda admin: TopSampler(admin, security).take(TopView.REQUESTS))
     if not sample.metrics:
         return None
     found: dict[str, float] = {}

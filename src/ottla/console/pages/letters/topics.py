@@ -11,6 +11,7 @@ from ottla.client.explain.words import some
 from ottla.console.answers import Answer, Page, Redirect
 from ottla.console.call import PageCall
 from ottla.console.html import Content, path_to
+from ottla.console.pages.topics.seen import topics_seen
 from ottla.console.parts.forms import field, query_form
 from ottla.console.parts.tables import Column, cut, listed
 from ottla.console.parts.words import card, link, notice, told
@@ -52,7 +53,7 @@ async def letter_topics(call: PageCall) -> Answer:
     if call.query.get("topic", "").strip():
         return Redirect(path_to("letters", call.text("topic")))
     is_ottla = await call.access.is_ottla()
-    counts = {each.name: each.partition_count for each in await call.admin.topics.all()}
+    counts = {each.name: each.partition_count for each in await topics_seen(call.access).all()}
     named: dict[str, list[str]] = {}
     if is_ottla:
         await _of_groups(call.admin, named)

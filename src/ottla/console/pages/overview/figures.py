@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from ottla.client.metadata import NO_LEADER
+from collections.abc import Iterable
+
+from ottla.client.admin.voters import QuorumState
 from ottla.console.html import Content, Markup
 from ottla.console.parts.tables import Column, plain_table
 from ottla.console.parts.times import bytes_per_s, per_s, seconds_text
 from ottla.console.parts.words import badge, figure, figures, link, told
-from ottla.console.sampling.changes import is_behind
 from ottla.console.sampling.history import ClusterHistory
-from ottla.model.ids import TopicPartition
-from ottla.operations.sampling.rates import Row, rows
-from ottla.operations.sampling.sample import TopView
+from ottla.operations.sampling.rates import Row
 
 _UNKNOWN = "?"
 
 
 def leading_figures(history: ClusterHistory) -> Content:
     """Brokers, quorum, partitions, and what flows."""
-    now = history.now
-    if now is None:
+    last = history.last
+    if last is None:
         return None
+    now, offline, behind = last.now, last.offline, last.behind
     up = sum(not each.is_fenced for each in now.brokers)
-    partitions = [(TopicPartition(topic.name, each.index), each) for topic in now.topics for each in topic.partitions]
-    offline = sum(each.leader == NO_LEADER for _, each in partitions)
-    behind = sum(is_behind(each) and at not in history.moving for at, each in partitions)
     note = [f"{offline:,} without leader"] if offline else []
     note += [f"{behind:,} under-replicated"] if behind else []
-    note += [f"{len(history.moving):,} moving"] if history.moving else []
+    note += [f"{len(last.moving):,} moving"] if last.moving else []
     moment = history.moments[-1] if history.moments else None
     return figures(
         figure(
@@ -36,30 +33,27 @@ def leading_figures(history: ClusterHistory) -> Content:
             mood="good" if up == len(now.brokers) else "bad",
             note=None if up == len(now.brokers) else _named([each.node_id for each in now.brokers if each.is_fenced]),
         ),
-        _controller(history),
+        _controller(last.quorum),
         figure(
             link("partitions", "/topics"),
-            f"{len(partitions):,}",
+            f"{last.partitions:,}",
             mood="bad" if offline else "fair" if behind else "good",
             note=", ".join(note) or "all in sync",
         ),
         figure("written", _flow(None if moment is None else moment.bytes_in)),
         figure("read", _flow(None if moment is None else moment.bytes_out)),
         figure(link("requests", "/requests"), _rate(None if moment is None else moment.requests)),
-        _lag(history),
+        _lag(last.groups),
     )
 
 
 def broker_states(history: ClusterHistory) -> Markup:
     """A row for each broker. The rates are those of the last two samples."""
-    if history.now is None:
-        return plain_table(_STATES, [])
-    found = rows(TopView.BROKERS, history.before or history.now, history.now)
+    found = () if history.last is None else history.last.brokers
     return plain_table(_STATES + _RATES if history.has_metrics else _STATES, found)
 
 
-def _controller(history: ClusterHistory) -> Markup:
-    quorum = history.quorum
+def _controller(quorum: QuorumState | None) -> Markup:
     if quorum is None or quorum.leader_id < 0:
         return figure(link("controller", "/brokers/quorum"), "none", mood="bad", note="nobody leads the metadata")
     return figure(
@@ -70,12 +64,10 @@ def _controller(history: ClusterHistory) -> Markup:
     )
 
 
-def _lag(history: ClusterHistory) -> Markup:
-    known = [
-        (seconds, str(each["group"])) for each in history.groups if (seconds := _cell(each, "seconds")) is not None
-    ]
+def _lag(groups: Iterable[Row]) -> Markup:
+    known = [(seconds, str(each["group"])) for each in groups if (seconds := _cell(each, "seconds")) is not None]
     if not known:
-        return figure(link("worst lag", "/groups"), _UNKNOWN if history.now is None else "none")
+        return figure(link("worst lag", "/groups"), "none")
     seconds, group = max(known)
     return figure(link("worst lag", "/groups"), seconds_text(seconds), note=told(group) if seconds else None)
 

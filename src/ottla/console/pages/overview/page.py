@@ -5,6 +5,7 @@ from __future__ import annotations
 from ottla.console.answers import Fragment, Page
 from ottla.console.call import PageCall
 from ottla.console.html import Content, Markup, tag
+from ottla.console.pages.overview.audited import audited_changes
 from ottla.console.pages.overview.charts import charts
 from ottla.console.pages.overview.figures import broker_states, leading_figures
 from ottla.console.pages.overview.findings import findings
@@ -64,7 +65,9 @@ def _flow(history: ClusterHistory) -> Content:
     told_of = None
     if history.now is not None and not history.has_metrics:
         told_of = notice(_NO_METRICS)
-    return [told_of, cards(*charts(history), card("What changed lately", _changes(history)))]
+    newest = None if history.last is None else history.last.audited
+    audited = None if newest is None else card("Who changed what", audited_changes(newest))
+    return [told_of, cards(*charts(history), card("What changed lately", _changes(history)), audited)]
 
 
 def _unseen(history: ClusterHistory) -> Content:

@@ -9,8 +9,9 @@ from ottla.console.answers import Answer, FileAnswer, Page, PartStream
 from ottla.console.call import PageCall
 from ottla.console.html import Content, Markup, path_to, tag
 from ottla.console.pages.sql import result
-from ottla.console.pages.sql.asking import SqlQuestion, answers, check_installed, question_of
+from ottla.console.pages.sql.asking import SqlQuestion, answers, not_installed, question_of
 from ottla.console.pages.sql.result import SqlResult
+from ottla.console.pages.topics.seen import topics_seen
 from ottla.console.parts.forms import area, field, query_form
 from ottla.console.parts.words import card, code, link, notice, stream, told
 from ottla.console.refusals import WrongInput
@@ -33,7 +34,7 @@ _TYPES = {SqlForm.CSV: "text/csv; charset=utf-8", SqlForm.PARQUET: "application/
 async def sql_page(call: PageCall) -> Page:
     question = question_of(call)
     if not is_installed():
-        return Page("SQL", _not_installed())
+        return Page("SQL", not_installed())
     if not question.text:
         return Page("SQL", [_form(question), await _examples(call)])
     places = [
@@ -100,14 +101,6 @@ async def _bytes(first: SqlFrame, frames: AsyncGenerator[SqlFrame, None]) -> Asy
                 raise WrongInput(each.content)  # the file stays incomplete, and the browser says so
 
 
-def _not_installed() -> Markup:
-    try:
-        check_installed()
-    except WrongInput as missing:
-        return notice(str(missing), "fair", code(missing.hint))
-    return notice("SQL is installed", "good")
-
-
 def _form(question: SqlQuestion) -> Markup:
     hint: Content = [
         code("topic('orders')"),
@@ -129,7 +122,8 @@ def _form(question: SqlQuestion) -> Markup:
 
 
 async def _examples(call: PageCall) -> Markup:
-    names = sorted(each for each in await call.admin.topics.names() if not each.startswith("_"))
+    every = await topics_seen(call.access).all()
+    names = [each.name for each in every if not each.name.startswith("_")]
     shown = names[:_TOPICS_SHOWN]
     if not shown:
         return card("Examples", tag("p", "There is no topic yet.", class_="empty"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ottla.client.metadata import TopicInfo
 from ottla.console.answers import Page
 from ottla.console.call import PageCall
@@ -10,21 +12,42 @@ from ottla.console.pages.topics.figures import TopicFigures, bytes_text, count_t
 from ottla.console.pages.topics.frame import NEW, ailment_of, is_internal, is_offline, state_of, topic_path
 from ottla.console.pages.topics.frame import is_under_replicated as is_behind
 from ottla.console.pages.topics.seen import topics_seen
-from ottla.console.parts.tables import Column, cut, listed
+from ottla.console.parts.tables import Column, TableCut, cut, listed
 from ottla.console.parts.words import badge, figure, figures, link, told
 from ottla.console.routing import page
+from ottla.console.threads import BlockingWork, in_thread
 
 
 @page("/topics")
 async def topics_page(call: PageCall) -> Page:
     every = await topics_seen(call.access).all()
     shows_internal = call.query.get("internal") == "yes"
-    shown = [each for each in every if shows_internal or not _is_internal(each)]
-    columns = _columns(TopicFigures())
-    part = cut(call, columns, shown, text=_name, sort="topic")
+    part, counts = await in_thread(BlockingWork.rows, _looked_through, call, every, shows_internal)
     known = await figures_of(call.admin, part.shown)
     table = listed(call, _columns(known), part, noun="topic", empty="There are no topics yet.")
-    return Page("Topics", [_summary(shown), _above(call, every, shows_internal), table])
+    return Page("Topics", [_summary(counts), _above(call, counts, shows_internal), table])
+
+
+class TopicCounts(NamedTuple):
+    """What there is in all: topics and partitions that are shown, those that are ill, and topics that are internal."""
+
+    topics: int
+    partitions: int
+    behind: int
+    offline: int
+    internal: int
+
+
+def _looked_through(
+    call: PageCall, every: list[TopicInfo], shows_internal: bool
+) -> tuple[TableCut[TopicInfo], TopicCounts]:
+    """The rows of the page, and the counts; of very many topics that takes longer than others should wait."""
+    hidden = [each for each in every if _is_internal(each)]
+    shown = every if shows_internal or not hidden else [each for each in every if not _is_internal(each)]
+    part = cut(call, _columns(TopicFigures()), shown, text=_name, sort="topic")
+    partitions = [each for topic in shown for each in topic.partitions]
+    behind, offline = sum(map(is_behind, partitions)), sum(map(is_offline, partitions))
+    return part, TopicCounts(len(shown), len(partitions), behind, offline, len(hidden))
 
 
 def _columns(known: TopicFigures) -> tuple[Column[TopicInfo], ...]:
@@ -38,19 +61,17 @@ def _columns(known: TopicFigures) -> tuple[Column[TopicInfo], ...]:
     )
 
 
-def _summary(shown: list[TopicInfo]) -> Content:
-    partitions = [each for topic in shown for each in topic.partitions]
-    behind, offline = sum(map(is_behind, partitions)), sum(map(is_offline, partitions))
+def _summary(counts: TopicCounts) -> Content:
     return figures(
-        figure("topics", f"{len(shown):,}"),
-        figure("partitions", f"{len(partitions):,}"),
-        figure("under-replicated", f"{behind:,}", mood="fair" if behind else "good"),
-        figure("offline", f"{offline:,}", mood="bad" if offline else "good"),
+        figure("topics", f"{counts.topics:,}"),
+        figure("partitions", f"{counts.partitions:,}"),
+        figure("under-replicated", f"{counts.behind:,}", mood="fair" if counts.behind else "good"),
+        figure("offline", f"{counts.offline:,}", mood="bad" if counts.offline else "good"),
     )
 
 
-def _above(call: PageCall, every: list[TopicInfo], shows_internal: bool) -> Content:
-    internal = sum(map(_is_internal, every))
+def _above(call: PageCall, counts: TopicCounts, shows_internal: bool) -> Content:
+    internal = counts.internal
     create = link("Create a topic", NEW, class_="button") if call.may_change else None
     if not internal:
         return tag("p", create, class_="row")

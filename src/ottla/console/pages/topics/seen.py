@@ -23,7 +23,7 @@ class TopicsSeen:
         loop = asyncio.get_running_loop()
         async with self._turn:
             if loop.time() >= self._until_s:
-                self._topics = await self._access.admin.topics.all()
+                self._topics = await self._access.aside(lambda admin: admin.topics.all())
                 is_dear = len(self._topics) >= limits.CONSOLE_TOPICS_KEPT_MIN
                 self._until_s = loop.time() + limits.CONSOLE_TOPICS_KEPT_S if is_dear else 0.0
             return self._topics

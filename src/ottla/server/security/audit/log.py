@@ -12,7 +12,15 @@ from collections.abc import Callable, Collection
 
 from ottla.model import limits
 from ottla.security.acls import AclOperation, AclResourceType
-from ottla.security.audit_event import API, CHANGING_OPERATIONS, LISTENER, AuditEvent, AuditKind
+from ottla.security.audit_event import (
+    API,
+    AUTHENTICATE,
+    CHANGE,
+    CHANGING_OPERATIONS,
+    LISTENER,
+    AuditEvent,
+    AuditKind,
+)
 from ottla.security.principal import Principal
 from ottla.server.security.audit.shares import AuditShares
 
@@ -45,7 +53,7 @@ class AuditLog:
         """Note a request that changes something, and whether it was allowed to."""
         if self._changes if allowed else self._refused:
             more = (("named", named),)
-            self._note(AuditEvent(self._now_ms(), str(principal), host, "CHANGE", API, api, allowed, more))
+            self._note(AuditEvent(self._now_ms(), str(principal), host, CHANGE, API, api, allowed, more))
 
     def note_login(self, principal: str, host: str, listener: str, mechanism: str) -> None:
         if self._authentication:
@@ -60,7 +68,7 @@ class AuditLog:
     def _note_authentication(
         self, principal: str, host: str, listener: str, allowed: bool, *more: tuple[str, str]
     ) -> None:
-        self._note(AuditEvent(self._now_ms(), principal, host, "AUTHENTICATE", LISTENER, listener, allowed, more))
+        self._note(AuditEvent(self._now_ms(), principal, host, AUTHENTICATE, LISTENER, listener, allowed, more))
 
     def _note(self, event: AuditEvent) -> None:
         if len(self._waiting) >= limits.AUDIT_EVENTS_MAX:
