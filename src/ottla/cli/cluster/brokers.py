@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ottla.cli.cluster.voter_handover import KRAFT_VERSION, hand_over, let_vote, plan_handover, until_it_follows
+from ottla.cli.cluster.voter_handover import add_voter, tell_handover, until_it_follows
 from ottla.cli.nodes.local_cluster import CONTROLLER_LISTENER, LocalNode, define_broker, found_nodes, is_fixed, retire
 from ottla.cli.options import client_options
 from ottla.cli.terminal.output import done, err, note
@@ -23,6 +23,7 @@ from ottla.model.settings.controller import (
 from ottla.model.settings.log import LOG_DIRS
 from ottla.model.settings.network import ADVERTISED_LISTENERS, LISTENER_SECURITY_PROTOCOL_MAP, LISTENERS
 from ottla.model.settings.node import BROKER_RACK, NODE_ID, PROCESS_ROLES
+from ottla.operations.cluster.voter_changes import KRAFT_VERSION, plan_handover
 from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ async def seat(admin: Admin, node: LocalNode) -> None:
     """Wait until a newly defined node is up, and make it a voter."""
     await until_it_follows(admin, node.node_id, f"ottla start {node.path}")
     place = parse_address(node.controller_address)  # from its file: its registration may not be visible yet
-    await let_vote(admin, node.node_id, (VoterEndpoint(CONTROLLER_LISTENER, *place),))
+    await add_voter(admin, node.node_id, (VoterEndpoint(CONTROLLER_LISTENER, *place),))
 
 
 async def property_file(admin: Admin, address: Address, node_id: int | None, rack: str | None) -> str:
@@ -113,7 +114,7 @@ async def remove(admin: Admin, node_id: int, directory: Path) -> None:
     """Hand over a drained broker's seat in the quorum, stop it (or wait until it is stopped), and unregister it."""
     handover = await plan_handover(admin, node_id)
     if handover is not None:
-        await hand_over(admin, handover)
+        await tell_handover(admin, handover)
     await admin.cluster.refresh()  # the broker that is asked may be the one that goes: know the others before
     brokers = (await admin.nodes.describe(fenced=True)).brokers
     address = next((str(each.address) for each in brokers if each.node_id == node_id), None)

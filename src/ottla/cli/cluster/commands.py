@@ -277,9 +277,10 @@ def remove_broker(
     A broker of a local cluster is stopped by the `ottla up` that runs it.
     """
     from ottla.cli.cluster import brokers as cluster_brokers
-    from ottla.cli.cluster.voter_handover import hand_over, plan_handover
+    from ottla.cli.cluster.voter_handover import tell_handover
     from ottla.cli.terminal.output import note
     from ottla.operations.cluster.plan import drain_plan
+    from ottla.operations.cluster.voter_changes import plan_handover
 
     async def plan(_: Admin, view: ClusterView) -> tuple[BalancePlan, tuple[ReplicaMove, ...]]:
         found = drain_plan(view, broker, leaders_only=False)
@@ -295,7 +296,7 @@ def remove_broker(
         if handover is not None:
             note(handover.text)
             if execute:
-                await hand_over(admin, handover)
+                await tell_handover(admin, handover)
         if not execute:
             note(f"Then broker {broker} would be stopped and forgotten.")
 

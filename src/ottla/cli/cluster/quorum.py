@@ -77,18 +77,18 @@ def add_voter(
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Make a controller that observes the quorum a voter (dynamic quorums only)."""
-    from ottla.cli.cluster.voter_handover import let_vote
+    from ottla.cli.cluster import voter_handover
     from ottla.client.admin.voters import VoterEndpoint
 
     endpoints = (VoterEndpoint(listener, *parse_reachable(listen, "--listen")),) if listen is not None else ()
-    run(bootstrap, lambda admin: let_vote(admin, node_id, endpoints))
+    run(bootstrap, lambda admin: voter_handover.add_voter(admin, node_id, endpoints))
 
 
 def remove_voter(node_id: NodeId, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> None:
     """Remove a controller from the voters (dynamic quorums only); it may be stopped then."""
-    from ottla.cli.cluster.voter_handover import give_up
+    from ottla.cli.cluster import voter_handover
 
-    run(bootstrap, lambda admin: give_up(admin, node_id))
+    run(bootstrap, lambda admin: voter_handover.remove_voter(admin, node_id))
 
 
 def features(

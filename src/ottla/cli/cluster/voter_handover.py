@@ -1,171 +1,43 @@
-"""Changes of the voters of the metadata quorum: one that leaves the cluster is replaced by another controller first.
-
-Rules:
-- If possible the number of voters stays odd: the successor becomes a voter before the leaving node stops being one, so
-  that there are never fewer voters than before.
-- A change that would leave the quorum without a majority of responding voters is refused.
-- A handover that was interrupted between the two steps has left one voter too many; repeating it does the second step.
-"""
+"""Changes of the voters of the metadata quorum, with what the terminal says of them."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.cli.terminal.output import done, err, note
-from ottla.client.errors import ClientError
-from ottla.model.errors import ApiError
 from ottla.operations.cluster.view import quorum_of
+from ottla.operations.cluster.voter_changes import Handover, hand_over, let_vote, plan_leave, plan_new_voter
 from ottla.operations.errors import CommandError
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
-    from ottla.client.admin.voters import QuorumReplica, QuorumState, VoterEndpoint
+    from ottla.client.admin.voters import VoterEndpoint
 
-KRAFT_VERSION = "kraft.version"
-_FIXED = 0  # the kraft.version with voters in the property files
-_SILENT_MS = 10_000  # a replica that has not fetched for so long counts as down
 _LOOK_S = 0.25
 _JOIN_S = 60.0
 
 
-class Handover(NamedTuple):
-    """A voter that is to leave, its successor, and the number of voters after that."""
-
-    voter: QuorumReplica
-    successor: QuorumReplica | None
-    endpoints: tuple[VoterEndpoint, ...]
-    voters: int
-
-    @property
-    def text(self) -> str:
-        if self.successor is not None:
-            return f"node {self.voter.node_id} votes in the quorum: node {self.successor.node_id} takes its seat"
-        risk = ": none of them may fail, until another one votes" if self.voters % 2 == 0 else ""
-        return f"node {self.voter.node_id} votes in the quorum: {self.voters} voters are left{risk}"
-
-
-def alive(quorum: QuorumState) -> set[int]:
-    """The replicas that fetch, and the leader."""
-    replicas = (*quorum.voters, *quorum.observers)
-    newest_ms = max((each.last_fetch_timestamp for each in replicas), default=0)
-    return {each.node_id for each in replicas if each.last_fetch_timestamp >= newest_ms - _SILENT_MS}
-
-
-def check_majority(quorum: QuorumState, leaving: int) -> None:
-    """Raise CommandError if too few of the other voters respond without this one."""
-    others = [each.node_id for each in quorum.voters if each.node_id != leaving]
-    silent = sorted(set(others) - alive(quorum))
-    if not others:
-        raise CommandError(
-            f"node {leaving} is the only voter: without it there is no cluster",
-            "`ottla cluster add-voter` lets another controller vote first",
-        )
-    if len(others) - len(silent) < len(others) // 2 + 1:
-        raise CommandError(
-            f"voter {silent[0]} does not answer: without node {leaving}, too, the quorum could decide nothing",
-            f"start node {silent[0]}, or remove that one first",
-        )
-
-
-async def check_dynamic(admin: Admin, what: str) -> None:
-    """Raise CommandError if the voters are fixed in property files."""
-    levels = {each.name: each.finalized or 0 for each in await admin.nodes.features()}
-    if levels.get(KRAFT_VERSION, _FIXED) == _FIXED:
-        raise CommandError(
-            f"{what}: the voters of this cluster are fixed (controller.quorum.voters)",
-            f"`ottla cluster features {KRAFT_VERSION}=1` lets them change, once and for all",
-        )
-
-
-async def plan_handover(admin: Admin, node_id: int) -> Handover | None:
-    """The handover of the seat of a node that leaves; None if the node is no voter."""
-    quorum = await quorum_of(admin)
-    voter = next((each for each in quorum.voters if each.node_id == node_id), None)
-    if voter is None:
-        return None
-    left = len(quorum.voters) - 1
-    if not left and not quorum.observers:
-        raise CommandError(f"node {node_id} is the only node: it cannot be removed", "`ottla cluster add-broker` first")
-    await check_dynamic(admin, f"node {node_id} votes, and cannot be removed")
-    if left % 2 == 0:
-        places = await admin.voters.controllers()
-        for each in quorum.observers:  # a node that was stopped a moment ago is still among them
-            ends = places.get(each.node_id, ())
-            if ends and await admin.voters.is_up(ends[0]):
-                return Handover(voter, each, ends, left + 1)
-    check_majority(quorum, node_id)
-    return Handover(voter, None, (), left)
-
-
-async def hand_over(admin: Admin, handover: Handover) -> None:
+async def tell_handover(admin: Admin, handover: Handover) -> None:
     """Carry out a handover; returns when the leaving node is no voter any more."""
-    leaver, successor = handover.voter, handover.successor
-    if successor is not None:
-        with err().status(f"node {successor.node_id} takes a seat in the quorum"):
-            await _add(admin, successor, handover.endpoints)
-        done(f"node {successor.node_id} votes")
-    with err().status(f"node {leaver.node_id} gives up its seat in the quorum"):
-        try:
-            await admin.voters.remove(leaver.node_id, leaver.directory_id)
-        except (ClientError, ApiError):
-            if leaver.node_id in await _voters(admin):
-                raise
-    done(f"node {leaver.node_id} no longer votes")
+    await hand_over(admin, handover, done, err().status)
 
 
-async def _add(admin: Admin, newcomer: QuorumReplica, endpoints: tuple[VoterEndpoint, ...]) -> None:
-    try:
-        await admin.voters.add(newcomer.node_id, newcomer.directory_id, endpoints)
-    except (ClientError, ApiError):
-        if newcomer.node_id not in await _voters(admin):
-            raise
-
-
-async def _voters(admin: Admin) -> set[int]:
-    """The voters now. After a failed request they tell whether the change was made: the node that was asked may have
-    stopped, or lost the lead, before it answered.
-    """
-    return {each.node_id for each in (await quorum_of(admin)).voters}
-
-
-async def let_vote(admin: Admin, node_id: int, endpoints: tuple[VoterEndpoint, ...] = ()) -> None:
+async def add_voter(admin: Admin, node_id: int, endpoints: tuple[VoterEndpoint, ...] = ()) -> None:
     """Make an observing controller a voter. Its endpoints are looked up if they are not given."""
-    quorum = await quorum_of(admin)
-    if any(each.node_id == node_id for each in quorum.voters):
-        raise CommandError(f"node {node_id} votes already")
-    found = next((each for each in quorum.observers if each.node_id == node_id), None)
-    if found is None:
-        raise CommandError(f"node {node_id} does not take part in the quorum", "`ottla cluster quorum` shows who does")
-    await check_dynamic(admin, f"node {node_id} cannot vote")
-    if not endpoints:
-        endpoints = (await admin.voters.controllers()).get(node_id, ())
-    if not endpoints:
-        raise CommandError(f"node {node_id} is no controller", "process.roles of its server.properties says what it is")
-    await _add(admin, found, endpoints)
+    newcomer = await plan_new_voter(admin, node_id, endpoints)
+    await let_vote(admin, newcomer)
     done(f"node {node_id} votes")
-    if len(quorum.voters) % 2:
-        note(
-            f"{len(quorum.voters) + 1} voters are no safer than {len(quorum.voters)}: one more, or one less, is better"
-        )
+    if newcomer.remark:
+        note(newcomer.remark)
 
 
-async def give_up(admin: Admin, node_id: int) -> None:
+async def remove_voter(admin: Admin, node_id: int) -> None:
     """Remove a voter."""
-    quorum = await quorum_of(admin)
-    voter = next((each for each in quorum.voters if each.node_id == node_id), None)
-    if voter is None:
-        follows = any(each.node_id == node_id for each in quorum.observers)
-        raise CommandError(
-            f"node {node_id} does not {'vote' if follows else 'take part in the quorum'}",
-            "`ottla cluster quorum` shows who does",
-        )
-    await check_dynamic(admin, f"node {node_id} votes for ever")
-    check_majority(quorum, node_id)
-    handover = Handover(voter, None, (), len(quorum.voters) - 1)
-    await hand_over(admin, handover)
-    if handover.voters % 2 == 0:
-        note(f"{handover.voters} voters are left: none of them may fail, until another one votes")
+    handover = await plan_leave(admin, node_id)
+    await tell_handover(admin, handover)
+    if handover.risk:
+        note(f"{handover.voters} voters are left: {handover.risk}")
 
 
 async def until_it_follows(admin: Admin, node_id: int, how_to_start: str) -> None:

@@ -2,43 +2,37 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from ottla.cluster.balance.loads import BalancePlan, LoadTotals, ReplicaMove
+from ottla.client.admin import Admin
+from ottla.cluster.balance.loads import BalancePlan, ReplicaMove
 from ottla.console.answers import Answer, Page, Redirect
 from ottla.console.call import PageCall
-from ottla.console.html import Content, Markup, path_to, tag
-from ottla.console.pages.brokers.moving import KeptPlan, ReplicaMoves
+from ottla.console.html import path_to, tag
+from ottla.console.pages.brokers.moving import ReplicaMoves
 from ottla.console.pages.brokers.one import broker_of
 from ottla.console.pages.brokers.parts import BROKERS, broker_tabs
-from ottla.console.parts.forms import check_box, field, form, hidden, query_form
-from ottla.console.parts.tables import Column, plain_table
-from ottla.console.parts.times import bytes_per_s
-from ottla.console.parts.words import card, figure, figures, link, notice, told
+from ottla.console.pages.brokers.shown_plan import plan_shown
+from ottla.console.parts.forms import check_box, query_form
+from ottla.console.parts.words import card
 from ottla.console.routing import action, page
 from ottla.model import limits
 from ottla.operations.cluster.moves import AT_ONCE
 from ottla.operations.cluster.plan import drain_plan, plan_for, unfinished
 from ottla.operations.cluster.view import ClusterView, look, rates
-from ottla.operations.formats import parse_rate, size_text
-
-_SHOWN_PROBLEMS = 20
-
-
-class _BrokerChange(NamedTuple):
-    broker: int
-    before: LoadTotals
-    after: LoadTotals
-    disk_bytes: int | None
+from ottla.operations.formats import parse_rate
 
 
 @page("/brokers/balance")
 async def balance(call: PageCall) -> Page:
     leaders_only, is_measured = "leaders_only" in call.query, "measured" in call.query
-    view = await look(call.admin)
-    measured = await rates(call.admin, view, limits.CONSOLE_MEASURED_S) if is_measured else None
-    plan = plan_for(view, rates=measured, copies=not leaders_only)
-    kept = ReplicaMoves.of(call.access).keep("Balancing", plan, unfinished(view, plan))
+
+    async def planned(admin: Admin) -> tuple[ClusterView, BalancePlan, tuple[ReplicaMove, ...]]:
+        view = await look(admin)
+        measured = await rates(admin, view, limits.CONSOLE_MEASURED_S) if is_measured else None
+        plan = plan_for(view, rates=measured, copies=not leaders_only)
+        return view, plan, unfinished(view, plan)
+
+    view, plan, moves = await call.access.aside(planned)
+    kept = ReplicaMoves.of(call.access).keep("Balancing", plan, moves)
     question = query_form(
         "/brokers/balance",
         check_box("leaders_only", "Change leaders only, copy nothing", is_checked=leaders_only),
@@ -51,19 +45,23 @@ async def balance(call: PageCall) -> Page:
     )
     about = "Partitions are spread evenly over the brokers: by racks, replicas, bytes and leaders."
     asked = card("What to balance", tag("p", about), question)
-    return Page("Balance", [broker_tabs("/brokers/balance"), asked, _shown(call, kept, view)])
+    return Page("Balance", [broker_tabs("/brokers/balance"), asked, plan_shown(call, kept, view)])
 
 
 @page("/brokers/{broker}/drain")
 async def drain(call: PageCall) -> Page:
     found = await broker_of(call)
     leaders_only = "leaders_only" in call.query
-    view = await look(call.admin)
-    plan = drain_plan(view, found.node_id, leaders_only=leaders_only)
+
+    async def planned(admin: Admin) -> tuple[ClusterView, BalancePlan]:
+        view = await look(admin)
+        return view, drain_plan(view, found.node_id, leaders_only=leaders_only)
+
+    view, plan = await call.access.aside(planned)
     title = f"Moving {'the leaders' if leaders_only else 'everything'} off broker {found.node_id}"
     kept = ReplicaMoves.of(call.access).keep(title, plan, plan.moves)
     trail = (BROKERS, (f"Broker {found.node_id}", path_to("brokers", found.node_id)))
-    return Page(title, _shown(call, kept, view), trail=trail)
+    return Page(title, plan_shown(call, kept, view), trail=trail)
 
 
 @action("/brokers/balance/apply")
@@ -74,99 +72,3 @@ async def apply(call: PageCall) -> Answer:
     rate = parse_rate(throttle) if throttle else None
     moves.begin(plan, rate, call.number("at_once", AT_ONCE, least=1, most=limits.CONSOLE_MOVES_AT_ONCE_MAX))
     return Redirect("/brokers/moves", done=f"{plan.title} has begun")
-
-
-def _shown(call: PageCall, kept: KeptPlan, view: ClusterView) -> Content:
-    plan = kept.plan
-    copying = sum(bool(each.adding) for each in kept.moves)
-    return [
-        _problems(plan),
-        figures(
-            figure("partitions to copy", f"{copying:,}"),
-            figure("bytes to copy", size_text(plan.copied_bytes)),
-            figure("partitions to lead elsewhere", f"{len(kept.moves) - copying:,}"),
-        ),
-        card("Brokers before and after", plain_table(_columns(plan), _changes(plan, view))),
-        card("Moves", _moves(kept)),
-        _carry_out(call, kept) if kept.moves else notice("There is nothing to move.", "good"),
-    ]
-
-
-def _carry_out(call: PageCall, kept: KeptPlan) -> Markup:
-    fields = [
-        hidden("plan", kept.number),
-        field(
-            "throttle",
-            "Throttle",
-            "",
-            hint="bytes per second and broker, 50MiB for example; without one, as fast as it goes",
-        ),
-        field("at_once", "Partitions at once", AT_ONCE, type_="number"),
-    ]
-    note = "It goes on when you leave the page, and ends when you sign out: moves that have begun end by themselves."
-    return card("Carry it out", form(call, "/brokers/balance/apply", fields, tag("small", note), submit="Move"))
-
-
-def _problems(plan: BalancePlan) -> Content:
-    more = len(plan.problems) - _SHOWN_PROBLEMS
-    said = [notice(told(each), "bad") for each in plan.problems[:_SHOWN_PROBLEMS]]
-    return [*said, notice(f"and {more:,} more", "bad") if more > 0 else None]
-
-
-def _moves(kept: KeptPlan) -> Content:
-    more = len(kept.moves) - limits.CONSOLE_PLAN_MOVES
-    table = plain_table(_MOVES, kept.moves[: limits.CONSOLE_PLAN_MOVES], empty="Nothing to move.")
-    return [table, tag("p", f"and {more:,} more", class_="hint") if more > 0 else None]
-
-
-def _changes(plan: BalancePlan, view: ClusterView) -> list[_BrokerChange]:
-    disks = {each.id: each.disk_bytes for each in view.brokers}
-    return [
-        _BrokerChange(broker, plan.before[broker], after, disks.get(broker)) for broker, after in plan.after.items()
-    ]
-
-
-def _columns(plan: BalancePlan) -> list[Column[_BrokerChange]]:
-    columns: list[Column[_BrokerChange]] = [
-        Column("Broker", lambda row: row.broker, is_number=True),
-        Column("Leaders", lambda row: _change(row.before.leaders, row.after.leaders), is_number=True),
-        Column("Replicas", lambda row: _change(row.before.replicas, row.after.replicas), is_number=True),
-        Column(
-            "Log",
-            lambda row: _change(size_text(row.before.size_bytes), size_text(row.after.size_bytes)),
-            is_number=True,
-        ),
-        Column("Of the disk", _of_disk, is_number=True),
-    ]
-    if any(each.rate for each in plan.before.values()):
-        traffic = Column[_BrokerChange](
-            "Traffic", lambda row: _change(bytes_per_s(row.before.rate), bytes_per_s(row.after.rate)), is_number=True
-        )
-        columns.append(traffic)
-    return columns
-
-
-def _of_disk(row: _BrokerChange) -> Content:
-    if not row.disk_bytes:
-        return "?"
-    return _change(*(f"{100 * each.size_bytes / row.disk_bytes:.0f} %" for each in (row.before, row.after)))
-
-
-def _change(before: object, after: object) -> Content:
-    return str(before) if before == after else [f"{before} → ", tag("b", str(after))]
-
-
-def _nodes(row: ReplicaMove, nodes: tuple[int, ...]) -> Content:
-    """The brokers of a partition; those that are new stand out."""
-    return [
-        [", " if index else "", tag("mark", each) if each in row.adding else each] for index, each in enumerate(nodes)
-    ]
-
-
-_MOVES: tuple[Column[ReplicaMove], ...] = (
-    Column("Topic", lambda row: link(told(row.at.topic), path_to("topics", row.at.topic))),
-    Column("Partition", lambda row: row.at.partition, is_number=True),
-    Column("Replicas", lambda row: _nodes(row, row.before)),
-    Column("Planned", lambda row: _nodes(row, row.after)),
-    Column("Copied", lambda row: size_text(row.copied_bytes) if row.adding else "nothing", is_number=True),
-)

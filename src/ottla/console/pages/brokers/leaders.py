@@ -16,7 +16,7 @@ from ottla.operations.cluster.view import PartitionView, look
 
 @page("/brokers/leaders")
 async def leaders(call: PageCall) -> Page:
-    view = await look(call.admin)
+    view = await call.access.aside(look)
     alive = {each.id for each in view.brokers if not each.broker.is_fenced}
     elsewhere = [each for each in view.partitions if each.leader != each.target[0]]
     possible = sum(each.target[0] in alive for each in elsewhere)

@@ -21,7 +21,7 @@ _PROBLEMS = {
 
 @page("/brokers")
 async def brokers(call: PageCall) -> Page:
-    view = await look(call.admin)
+    view = await call.access.aside(look)
     return Page(
         "Brokers",
         [

@@ -12,7 +12,7 @@ from ottla.console.answers import Answer, Fragment, Page, Redirect
 from ottla.console.call import PageCall
 from ottla.console.html import Content, Markup, path_to, tag
 from ottla.console.pages.brokers.moving import ReplicaMoves
-from ottla.console.pages.brokers.parts import BROKERS, bar, broker_tabs
+from ottla.console.pages.brokers.parts import BROKERS, BY_HAND, MOVES, bar, broker_tabs
 from ottla.console.parts.forms import form, hidden
 from ottla.console.parts.tables import Column, plain_table
 from ottla.console.parts.times import ago
@@ -26,7 +26,6 @@ from ottla.operations.cluster.throttle import find, take_off
 from ottla.operations.cluster.view import disks
 from ottla.operations.formats import size_text
 
-_MOVES = ("Moves", "/brokers/moves")
 _RENEWED_S = 2
 
 
@@ -50,6 +49,7 @@ async def moves(call: PageCall) -> Page:
         "Moves of replicas",
         [
             broker_tabs("/brokers/moves"),
+            tag("p", link("Move a partition", BY_HAND, class_="button plain")) if call.may_change else None,
             live("/brokers/moves/now", _RENEWED_S, await _content(call)),
             await _throttles(call),
         ],
@@ -69,7 +69,7 @@ async def cancel_page(call: PageCall) -> Page:
     listed = tag("ul", [tag("li", told(str(each))) for each in wanted[: limits.CONSOLE_LISTED_MOVES]])
     content = form(call, "/brokers/moves/cancel", fields, submit=f"Cancel {_counted(len(wanted))}", is_dangerous=True)
     return Page(
-        f"Cancel {_counted(len(wanted))}", [text, card("What is cancelled", listed, content)], trail=(BROKERS, _MOVES)
+        f"Cancel {_counted(len(wanted))}", [text, card("What is cancelled", listed, content)], trail=(BROKERS, MOVES)
     )
 
 

@@ -7,10 +7,14 @@ from ottla.console.parts.words import badge, tabs
 from ottla.operations.formats import size_text
 
 BROKERS = ("Brokers", "/brokers")
+QUORUM = ("Quorum", "/brokers/quorum")
+MOVES = ("Moves", "/brokers/moves")
+# Where one partition is moved.
+BY_HAND = "/brokers/moves/new"
 _TABS = (
     BROKERS,
-    ("Quorum", "/brokers/quorum"),
-    ("Moves", "/brokers/moves"),
+    QUORUM,
+    MOVES,
     ("Balance", "/brokers/balance"),
     ("Features", "/brokers/features"),
 )

@@ -8,15 +8,17 @@ from typing import NamedTuple
 from ottla.client.admin.voters import QuorumReplica, QuorumState
 from ottla.console.answers import Fragment, Page
 from ottla.console.call import PageCall
-from ottla.console.html import Content
+from ottla.console.html import Content, tag
 from ottla.console.pages.brokers.parts import broker_tabs
+from ottla.console.pages.brokers.voters import FIXED, HOW_DYNAMIC, change_path
 from ottla.console.parts.tables import Column, plain_table
 from ottla.console.parts.times import ago
-from ottla.console.parts.words import badge, card, code, figure, figures, live, notice, told
+from ottla.console.parts.words import badge, card, code, figure, figures, link, live, notice, told
 from ottla.console.routing import page
 from ottla.model import limits
 from ottla.model.ids import uuid_text
 from ottla.operations.cluster.view import quorum_of
+from ottla.operations.cluster.voter_changes import is_dynamic
 from ottla.operations.cluster.voters import advice, in_doubt
 
 
@@ -43,6 +45,8 @@ async def _content(call: PageCall) -> Content:
     found = await quorum_of(call.admin)
     doubtful = await in_doubt(call.admin, found)
     members = _members(found, doubtful)
+    may_change = await is_dynamic(call.admin)
+    columns = (*_COLUMNS, _CHANGE) if may_change and call.may_change else _COLUMNS
     return [
         figures(
             figure("leads", f"node {found.leader_id}", mood="good"),
@@ -55,11 +59,12 @@ async def _content(call: PageCall) -> Content:
             ),
         ),
         notice(advice(doubtful), "bad") if doubtful else None,
-        card("Voters", plain_table(_COLUMNS, [each for each in members if each.role != "observer"])),
+        card("Voters", plain_table(columns, [each for each in members if each.role != "observer"])),
         card(
             "Observers",
-            plain_table(_COLUMNS, [each for each in members if each.role == "observer"], empty="nobody else follows"),
+            plain_table(columns, [each for each in members if each.role == "observer"], empty="nobody else follows"),
         ),
+        None if may_change else tag("p", FIXED, " ", HOW_DYNAMIC.capitalize(), ".", class_="hint"),
     ]
 
 
@@ -94,6 +99,14 @@ def _caught_up(row: _Member) -> str:
     return "" if at_ms < 0 else f"{ago(max(time.time() - at_ms / 1000, 0))} ago"
 
 
+def _change(row: _Member) -> Content:
+    node_id = row.replica.node_id
+    if row.role == "observer":
+        return link("let it vote", change_path(node_id, "add"))
+    return link("take its vote away", change_path(node_id, "remove"))
+
+
+_CHANGE = Column("Change", _change)
 _COLUMNS: tuple[Column[_Member], ...] = (
     Column("Node", lambda row: row.replica.node_id, is_number=True),
     Column("Role", _role),

@@ -6,7 +6,7 @@ from ottla.client.consumer.offsets import PartitionBounds
 from ottla.client.metadata import PartitionInfo, TopicInfo
 from ottla.console.answers import Page
 from ottla.console.call import PageCall
-from ottla.console.html import Content, Markup, tag
+from ottla.console.html import Content, Markup, path_to, tag
 from ottla.console.pages.topics.figures import TopicFigures, bytes_text, count_text, figures_of
 from ottla.console.pages.topics.frame import (
     is_offline,
@@ -29,12 +29,13 @@ from ottla.operations.formats import size_text
 async def topic_overview(call: PageCall) -> Page:
     topic = await call.admin.topics.describe(topic_of(call))
     known = await figures_of(call.admin, [topic])
+    columns = _columns(topic, known, may_change=call.may_change)
     return topic_page(
         topic.name,
         warn_of_internal(topic.name),
         _figures(topic, known),
         _actions(call, topic),
-        card("Partitions", listing(call, _columns(topic, known), topic.partitions, text=_words, noun="partition")),
+        card("Partitions", listing(call, columns, topic.partitions, text=_words, noun="partition")),
         _drawn(topic, known),
         card("Identity", facts([("Topic id", tag("code", uuid_text(topic.topic_id)))])),
     )
@@ -63,7 +64,7 @@ def _actions(call: PageCall, topic: TopicInfo) -> Content:
     )
 
 
-def _columns(topic: TopicInfo, known: TopicFigures) -> tuple[Column[PartitionInfo], ...]:
+def _columns(topic: TopicInfo, known: TopicFigures, *, may_change: bool) -> tuple[Column[PartitionInfo], ...]:
     def bounds(each: PartitionInfo) -> PartitionBounds | None:
         return known.bounds.get(TopicPartition(topic.name, each.index))
 
@@ -83,7 +84,10 @@ def _columns(topic: TopicInfo, known: TopicFigures) -> tuple[Column[PartitionInf
     def end(each: PartitionInfo) -> int | None:
         return None if (found := bounds(each)) is None else found.end
 
-    return (
+    def move(each: PartitionInfo) -> Markup:
+        return link("move", path_to("brokers", "moves", "new", topic=topic.name, partition=each.index))
+
+    shown: tuple[Column[PartitionInfo], ...] = (
         Column("Partition", number, lambda each: each.index, True),
         Column("State", _state, lambda each: (is_offline(each), is_under_replicated(each))),
         Column("Leader", lambda each: "none" if is_offline(each) else each.leader, lambda each: each.leader, True),
@@ -93,6 +97,7 @@ def _columns(topic: TopicInfo, known: TopicFigures) -> tuple[Column[PartitionInf
         Column("Records", lambda each: count_text(records(each)), records, True),
         Column("Size", lambda each: bytes_text(size(each)), size, True),
     )
+    return (*shown, Column("", move)) if may_change else shown
 
 
 def _drawn(topic: TopicInfo, known: TopicFigures) -> Content:
