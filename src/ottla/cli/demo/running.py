@@ -113,6 +113,7 @@ class Demo:
         words = ["console", "--listen", self._places.console, "-b", bootstrap, "--registry", url]
         pages = self._start("console", words).ready()
         step("console", f"look at [bold cyan]{literal(pages)}[/bold cyan]: the pipeline, its lag, topics and groups")
+        step("totals", f"at [bold cyan]{literal(f'{pages}/topics/{SALES}/totals?by=country&sum=cents')}[/bold cyan]")
         return bootstrap, url
 
     def _start(self, name: str, words: list[str]) -> DemoProgram:

@@ -161,6 +161,7 @@ class PipelineRun:
                 policy = replace(policy, limit=query.restarts)
             self._built[name] = each
             self._kept.append(KeptQuery(name, self._starter(each, name, checkpoint), policy, ends=self._settings.once))
+        self.status = replace(self.status, writes={name: [*each.output.topics] for name, each in self._built.items()})
         if self._late.is_watching:
             # Publish how far late records were sent before a query can drop any.
             self.status = replace(self.status, late=dict(self._late.done))

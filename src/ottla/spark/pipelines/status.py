@@ -63,6 +63,8 @@ class PipelineStatus:
     # When the queries were last started again because somebody asked for it.
     restarted_ms: int = 0
     queries: list[dict[str, Any]] = field(default_factory=list)
+    # The topics that each query writes, by its name in the figures.
+    writes: dict[str, list[str]] = field(default_factory=dict)
     # The last batch whose late records were sent, by the checkpoint of the query.
     late: dict[str, int] = field(default_factory=dict)
 
@@ -206,13 +208,20 @@ def _status(value: bytes | None) -> PipelineStatus | None:
         (int, _NUMBERS),
         (str | None, _REASONS),
         (list, ("queries",)),
-        (dict, ("late",)),
+        (dict, ("late", "writes")),
     )
     if not all(isinstance(found[name], kind) for kind, names in kinds for name in names if name in found):
         return None
     if not all(isinstance(each, dict) and isinstance(each.get("query"), str) for each in found.get("queries", ())):
         return None
+    if not all(isinstance(topic, str) for each in found.get("writes", {}).values() for topic in _listed(each)):
+        return None
     return PipelineStatus(**found) if {"name", "run", "state"} <= found.keys() else None
+
+
+def _listed(value: object) -> list[object]:
+    """The list; one with something that is no topic in place of what is no list."""
+    return value if isinstance(value, list) else [None]
 
 
 def _object(value: bytes) -> dict[str, Any]:

@@ -118,6 +118,22 @@ def test_charts_show_what_was_seen(board: Board, visitor: Visitor) -> None:
     assert "<polyline" in visitor.get("/pipelines").text  # the rate, in the list
 
 
+def test_the_topics_that_queries_write_lead_to_their_totals(board: Board, visitor: Visitor) -> None:
+    written = [f"{SCRIPT}-{each}" for each in range(7)]
+    board.publish(status("writes", writes={"writes-sums": ["sales", *written]}))
+    shown = visitor.get("/pipelines/writes")
+    assert 'href="/topics/sales/totals"' in shown.text and "and 3 more" in shown.words
+    assert SCRIPT not in shown.text
+    board.publish(status("silent"))
+    assert "totals" not in visitor.get("/pipelines/silent").words
+
+
+@pytest.mark.parametrize("writes", [[], {"a": 1}, {"a": [1]}, {"a": "b"}, "x"])
+def test_topics_that_are_none_are_no_status(board: Board, visitor: Visitor, writes: object) -> None:
+    board.publish(status("odd", writes=writes))
+    assert visitor.get("/pipelines/odd").status == 404
+
+
 def test_a_run_is_asked_to_restart_and_to_stop(board: Board, visitor: Visitor, broker: EmbeddedBroker) -> None:
     """By a publisher as a run has it."""
     asked: list[str] = []

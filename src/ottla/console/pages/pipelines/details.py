@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ottla.client.options import wall_clock_ms
-from ottla.console.html import Content, Markup, tag
+from ottla.console.html import Content, Markup, path_to, tag
 from ottla.console.pages.pipelines.desk import PipelineDesk, PipelinePoint, number_of, text_of
 from ottla.console.pages.pipelines.words import (
     lag_text,
@@ -17,11 +17,13 @@ from ottla.console.pages.pipelines.words import (
 )
 from ottla.console.parts.charts import Line, line_chart
 from ottla.console.parts.tables import Column, plain_table
-from ottla.console.parts.words import badge, card, cards, code, facts, figure, figures, notice, told, visible
+from ottla.console.parts.words import badge, card, cards, code, facts, figure, figures, link, notice, told, visible
 from ottla.model import limits
 from ottla.operations.formats import size_text, time_text
 from ottla.spark.pipelines.status import LIVE, PipelineStatus
 
+_NONE = "no query has started yet"
+_TOPICS_SHOWN = 5
 _HINTS = {
     "lost": "its driver has written nothing for a while: the process, or its machine, is gone",
     "waiting": "it goes on by itself when the broker is back",
@@ -33,7 +35,7 @@ def details(desk: PipelineDesk, status: PipelineStatus) -> Content:
     return [
         _head(status),
         _error(status),
-        card("Queries", plain_table(_COLUMNS, status.queries[: limits.CONSOLE_ROWS], empty="no query has started yet")),
+        card("Queries", plain_table(_columns(status), status.queries[: limits.CONSOLE_ROWS], empty=_NONE)),
         _charts(desk, status),
         card("Run", facts(_run(status))),
     ]
@@ -127,6 +129,22 @@ def _seconds(name: str, scale: float = 1.0) -> Callable[[Mapping[str, object]], 
 
 def _column(title: str, name: str, text: Callable[[float | None], str]) -> Column[Mapping[str, object]]:
     return Column(title, lambda each: text(number_of(each, name)), is_number=True)
+
+
+def _columns(status: PipelineStatus) -> list[Column[Mapping[str, object]]]:
+    columns = list(_COLUMNS)
+    if any(status.writes.values()):
+        columns.append(Column("Writes", lambda each: _written(status.writes.get(str(each["query"]), []))))
+    return columns
+
+
+def _written(topics: list[str]) -> Content:
+    """The topics of a query, each with the way to its totals."""
+    shown = [
+        tag("div", link(told(each), path_to("topics", each)), " ", link("totals", path_to("topics", each, "totals")))
+        for each in topics[:_TOPICS_SHOWN]
+    ]
+    return [shown, f"and {len(topics) - _TOPICS_SHOWN} more" if len(topics) > _TOPICS_SHOWN else None]
 
 
 _COLUMNS: tuple[Column[Mapping[str, object]], ...] = (

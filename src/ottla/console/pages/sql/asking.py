@@ -14,12 +14,15 @@ from typing import NamedTuple
 
 from ottla.console.access import Access
 from ottla.console.call import PageCall
+from ottla.console.html import Markup
+from ottla.console.parts.words import code, notice
 from ottla.console.refusals import RefusedRequest, WrongInput
 from ottla.model import limits
 from ottla.observe.installing import install_command
 from ottla.sql.process import is_installed, run_task
 from ottla.sql.task import SqlForm, SqlFrame, SqlTask
 
+_MISSING = "SQL needs packages that are not installed where the console runs"
 CHARTS = ("", "bar", "line")
 
 
@@ -85,7 +88,12 @@ def question_of(call: PageCall) -> SqlQuestion:
 def check_installed() -> None:
     """Raises WrongInput with the command that installs what is missing."""
     if not is_installed():
-        raise WrongInput("SQL needs packages that are not installed where the console runs", install_command("sql"))
+        raise WrongInput(_MISSING, install_command("sql"))
+
+
+def not_installed() -> Markup:
+    """What a page says where SQL cannot be asked."""
+    return notice(_MISSING, "fair", code(install_command("sql")))
 
 
 async def answers(call: PageCall, text: str, form: SqlForm, rows_max: int) -> AsyncGenerator[SqlFrame, None]:

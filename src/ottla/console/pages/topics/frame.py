@@ -20,6 +20,7 @@ _TABS = (
     ("Settings", "settings"),
     ("Storage", "storage"),
     ("Heat", "heat"),
+    ("Totals", "totals"),
 )
 # Where groups, transactions and schema registries keep their state.
 _INTERNAL_PREFIX = "__"
