@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
@@ -149,4 +149,9 @@ class TopSampler:
             async with asyncio.timeout(_PART_S):
                 entries = await self._admin.configs.describe(Resource.broker(broker.node_id))
             settings = self._settings[broker.node_id] = {each.name: each.value for each in entries if each.value}
-        return MetricSamples(await in_thread(BlockingWork.nodes, metrics_of, broker, settings, self._security))
+        return await in_thread(BlockingWork.nodes, _samples_of, broker, settings, self._security)
+
+
+def _samples_of(broker: AdvertisedBroker, settings: Mapping[str, str], security: Security | None) -> MetricSamples:
+    """Asked and read in a thread: of a large cluster there are tens of thousands of lines."""
+    return MetricSamples(metrics_of(broker, settings, security))

@@ -10,6 +10,7 @@ import pytest
 from tests.console.consoles import Visitor, running_console
 from tests.console.pages.groups.people import fill, member
 from tests.server.share_talk import REJECT, SMALL, Queue
+from tests.support.ports import free_ports
 from tests.support.requests.raw import RawConnection
 from tests.support.requests.same import Side
 from tests.support.requests.streamers import Troupe, subtopology, topology
@@ -20,9 +21,12 @@ from ottla.client.consumer.group_offsets import OffsetAndMetadata
 from ottla.console.access import Access
 from ottla.console.options import ConsoleOptions
 from ottla.console.pages.groups.assignment import ranges
+from ottla.console.pages.groups.deliveries import deliveries_in
 from ottla.console.pages.groups.history import OTHERS, LagHistories, LagSeries, PlaceInLog
 from ottla.model import limits
 from ottla.model.ids import TopicPartition
+from ottla.observe.metrics.catalogue.lag import ACQUIRED, IN_FLIGHT
+from ottla.operations.metrics.samples import MetricSamples
 from ottla.testing.broker import EmbeddedBroker
 
 
@@ -76,8 +80,9 @@ def test_ranges() -> None:
 
 @pytest.fixture(scope="module")
 def sharing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedBroker, Visitor]]:
+    settings = {**SMALL, "ottla.metrics.listener": f"127.0.0.1:{free_ports(1)[0]}"}
     with (
-        EmbeddedBroker(tmp_path_factory.mktemp("sharing"), SMALL) as broker,
+        EmbeddedBroker(tmp_path_factory.mktemp("sharing"), settings) as broker,
         running_console(ConsoleOptions(broker.bootstrap, port=0)) as console,
     ):
         yield broker, Visitor(console.url)
@@ -94,6 +99,10 @@ def test_a_share_group(sharing: tuple[EmbeddedBroker, Visitor]) -> None:
         assert "Kind share" in page.words and "anna" in page.words
         assert f"{queue.topic}-0 0 3 2" in visitor.get(f"/groups/{queue.group}/partitions").words
         assert "no API tells" in visitor.get(f"/groups/{queue.group}/partitions").words
+        said = "2 held by members now 3 delivered 0 of these again 0 accepted 1 given up"
+        part = f"/groups/{queue.group}/deliveries"
+        until(lambda: visitor.part(part).words, lambda words: said in words)
+        assert said in visitor.get(f"/groups/{queue.group}").words
         assert f"{queue.group} share Stable 1 1 2" in visitor.get("/groups").words
         refused = visitor.get(f"/groups/{queue.group}/reset/preview?to=latest")
         assert "the group has 1 member" in refused.words
@@ -103,6 +112,26 @@ def test_a_share_group(sharing: tuple[EmbeddedBroker, Visitor]) -> None:
     assert done.status == 200 and f"{queue.topic}-0 3 3 0" in done.words
     forgotten = visitor.send(f"/groups/{queue.group}/forget?topic={queue.topic}", f"/groups/{queue.group}/forget")
     assert "has forgotten topic" in forgotten.words and "no offsets" in forgotten.words
+
+
+def test_deliveries_of_groups_that_nodes_do_not_name() -> None:
+    def samples(*groups: str) -> MetricSamples:
+        names = [IN_FLIGHT.name, ACQUIRED.name]
+        return MetricSamples("\n".join(f'{name}{{group="{group}"}} 3' for name in names for group in groups))
+
+    known = {1: samples("mine", "(other)"), 2: samples("(other)"), 3: samples()}
+    found = deliveries_in(known, "mine", ("metrics of node 4: it does not answer",))
+    assert (found.figures[IN_FLIGHT.name], found.figures[ACQUIRED.name], found.untold) == (3, 3, (2,))
+    assert deliveries_in({}, "mine").figures == {}, "not known is not zero"
+
+
+def test_deliveries_where_no_node_tells_them(broker: EmbeddedBroker, visitor: Visitor) -> None:
+    with RawConnection(broker.bootstrap) as connection, Queue(broker, connection) as queue:
+        queue.join("anna")
+        shown = visitor.get(f"/groups/{queue.group}").words
+        assert "What members hold is not known: no node tells its metrics here" in shown
+        assert "it has no ottla.metrics.listener" in shown
+    assert visitor.part("/groups/nobody/deliveries").status == 404
 
 
 def test_a_streams_group(sharing: tuple[EmbeddedBroker, Visitor]) -> None:

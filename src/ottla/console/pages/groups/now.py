@@ -11,6 +11,7 @@ from ottla.console.answers import Fragment, Page
 from ottla.console.call import PageCall
 from ottla.console.html import Content, Markup, markup_of
 from ottla.console.named import name_in, named_path
+from ottla.console.pages.groups.deliveries import deliveries_part
 from ottla.console.pages.groups.history import LagHistories, LagPoint, LagSeries
 from ottla.console.pages.groups.words import (
     SHARE,
@@ -49,7 +50,8 @@ async def group_now(call: PageCall) -> Page:
         "Members",
         listing(call, _columns(described), described.members, text=_text, noun="member", empty=_empty(described)),
     )
-    return of_group(group_id, "", group_id, note, _facts(described), part, members)
+    deliveries = await deliveries_part(call, described)
+    return of_group(group_id, "", group_id, note, _facts(described), part, deliveries, members)
 
 
 @page("/groups/{group}/now")

@@ -50,7 +50,8 @@ async def group_partitions(call: PageCall) -> Page:
 _NOTE = "Lag counts the records behind the committed offset. Waiting is the age of the first record that was not read."
 _SHARE_NOTE = (
     "All records before the start are finished. The lag counts unfinished records from there on, also those that "
-    "members hold now; how many they hold, and how often each was delivered, no API tells."
+    "members hold now. How many they hold in all is on the page Now, if nodes tell their metrics; of one partition no "
+    "API tells it, nor how often a record was delivered."
 )
 
 
