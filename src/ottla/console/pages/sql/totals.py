@@ -19,8 +19,8 @@ from ottla.console.parts.typed import TypedForm
 from ottla.console.parts.words import card, link, live, notice, told
 from ottla.console.refusals import WrongInput
 from ottla.console.routing import page
-from ottla.console.threads import BlockingWork, in_thread
 from ottla.model import limits
+from ottla.operations.threads import BlockingWork, in_thread
 from ottla.sql.process import is_installed
 
 

@@ -15,7 +15,7 @@ from ottla.console.pages.topics.seen import topics_seen
 from ottla.console.parts.tables import Column, TableCut, cut, listed
 from ottla.console.parts.words import badge, figure, figures, link, told
 from ottla.console.routing import page
-from ottla.console.threads import BlockingWork, in_thread
+from ottla.operations.threads import BlockingWork, in_thread
 
 
 @page("/topics")
