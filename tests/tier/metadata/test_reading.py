@@ -11,6 +11,7 @@ from ottla.tier.metadata.reading import (
     highest_copied,
     segment_for,
     segment_with_transactions,
+    segments_since,
 )
 
 # Broker 1 led with epoch 5 and copied up to 150; broker 2 began with epoch 6 at 120, by an unclean election.
@@ -68,3 +69,22 @@ def test_the_next_segment_with_transactions() -> None:
         **dict.fromkeys((0, 15, 27, 30, 39), "d"),
         **dict.fromkeys((40, 55)),
     }
+
+
+def test_segments_with_records_since_a_time() -> None:
+    remote = remote_log(
+        copied("a", 0, 9, newest_ms=100),
+        copied("b", 10, 19, newest_ms=50),
+        copied("c", 20, 29, newest_ms=300),
+        copied("d", 31, 39, newest_ms=400),
+    )
+    leader = lineage((0, 0), (1, 25), end=50)
+
+    def since(timestamp_ms: int, offset: int = 0) -> list[tuple[str, int]]:
+        found = segments_since(remote, leader, timestamp_ms, offset)
+        return [(names([each.segment])[0], each.last_offset) for each in found]
+
+    assert since(0) == since(50) == [("a", 9), ("b", 19), ("c", 24)], "epoch 0 ends before 25"
+    assert since(51) == since(100) == [("a", 9), ("c", 24)]
+    assert since(101) == since(300) == since(0, 20) == [("c", 24)]
+    assert since(301) == since(0, 25) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ottla.model.ids import NO_LEADER_EPOCH, LeaderEpoch
@@ -39,6 +40,20 @@ def segment_with_transactions(remote: RemoteLog, lineage: Lineage, offset: int) 
         if found is not None:
             return found
     return None
+
+
+def segments_since(
+    remote: RemoteLog, lineage: Lineage, timestamp_ms: int, from_offset: int
+) -> Iterator[ReadableSegment]:
+    """Return the segments that may have a record of this time or later, from an offset on and up to the first gap.
+
+    The first of them need not have one: its newest records may be below the offset, or be lost records.
+    """
+    found = segment_for(remote, lineage, from_offset)
+    while found is not None:
+        if found.segment.max_timestamp_ms >= timestamp_ms:
+            yield found
+        found = segment_for(remote, lineage, found.last_offset + 1)
 
 
 def highest_copied(remote: RemoteLog, lineage: Lineage) -> CopiedOffset:
