@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import uvloop
 from tests.support import tools
 from tests.support.processes import azurite, versitygw
 from tests.support.processes.azurite import AzureServer, azure_server
@@ -50,7 +51,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if name == "file":
         return place_of(name, f"file://{tmp_path}/store")
     if name == "s3":
-        return place_of(name, request.getfixturevalue("s3").url(prefix))
+        return place_of(name, request.getfixturevalue("s3").url(prefix), uvloop.new_event_loop)  # as a broker's
     if name == "azure":
         return place_of(name, request.getfixturevalue("azure").url(prefix))
     memory = MemoryObjectStore(page_objects=7)

@@ -23,6 +23,7 @@ class Place:
     name: str
     open: Callable[[], Awaitable[ObjectStore]]
     is_simulated: bool = False
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 
     def run(self, work: Callable[[ObjectStore], Coroutine[Any, Any, T]]) -> T:
         async def main() -> T:
@@ -33,7 +34,8 @@ class Place:
                 await store.close()
 
         if not self.is_simulated:
-            return asyncio.run(main())
+            with asyncio.Runner(loop_factory=self.new_loop) as runner:
+                return runner.run(main())
         loop = SimLoop(random.Random(1))
         try:
             return loop.run_until_complete(main())
@@ -41,8 +43,8 @@ class Place:
             loop.bury()
 
 
-def place_of(name: str, url: str) -> Place:
-    return Place(name, lambda: open_store(parse_store_location(url), random.Random(1)))
+def place_of(name: str, url: str, new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop) -> Place:
+    return Place(name, lambda: open_store(parse_store_location(url), random.Random(1)), new_loop=new_loop)
 
 
 def reader_of(content: bytes) -> ReadPart:

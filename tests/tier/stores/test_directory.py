@@ -242,10 +242,12 @@ def test_what_was_put_is_synced_before_it_counts(tmp_path: Path, monkeypatch: py
     fsync, replace, link = os.fsync, os.replace, os.link
 
     def synced(fd: int) -> None:
+        assert threading.current_thread() is not threading.main_thread()
         happened.append(f"sync {os.path.relpath(os.readlink(f'/proc/self/fd/{fd}'), root)}")
         fsync(fd)
 
     def named(source: Path, target: Path) -> None:
+        assert threading.current_thread() is not threading.main_thread()
         happened.append("name")
         (link if target.name == "new" else replace)(source, target)
 
