@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Show transactions, and abort those that hang.", no_args_is_help=True)
 
 _ABORTABLE = "Ongoing"  # the outcome of a transaction in any other state is decided
-_OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 
 @app.command("list")
@@ -39,7 +38,9 @@ def list_transactions(
     listed = with_admin(bootstrap, lambda admin: admin.transactions.all_each(state, running_ms=running_ms))
     found = sorted(each for ids in listed.found.values() for each in ids)
     if running is not None:  # in Kafka, an id without a transaction counts as open for ever
-        found = [each for each in found if each.state in _OPEN]
+        from ottla.operations.held_partitions import OPEN_STATES
+
+        found = [each for each in found if each.state in OPEN_STATES]
     rows = [{"id": each.transactional_id, "producer": each.producer_id, "state": each.state} for each in found]
     print_rows(rows, ["id", "producer", "state"], as_json=as_json, right=["producer"])
     end_with(listed, "broker", " (the ids that it coordinates are missing)")

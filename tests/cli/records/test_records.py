@@ -29,11 +29,18 @@ def test_lines_in_lines_out(ottla: Cli) -> None:
 
 def test_keys_headers_and_nulls(ottla: Cli) -> None:
     ottla("topic", "create", "t")
+    ottla("topic", "create", "typed")
     ottla("produce", "t", "-K", "\\t", "--null", "NULL", "-H", "a=1", "-H", "b=", stdin="k\tv\nNULL\tNULL\n")
     found = [json.loads(line) for line in ottla("consume", "t", "-F", "json").lines]
     assert [(each["key"], each["value"]) for each in found] == [("k", "v"), (None, None)]
     assert found[0]["headers"] == [["a", "1"], ["b", ""]]
     assert "between key and value" in ottla("produce", "t", "-K", ":", stdin="no separator\n", code=1).err
+    typed = [f"-H{each}" for each in ("a=1", "a=2", "raw=hex:00ff", "gone=null:", '"x=y"= z ')]
+    ottla("produce", "typed", "v", *typed)
+    found = [json.loads(line) for line in ottla("consume", "typed", "-F", "json").lines]
+    assert found[0]["headers"] == [["a", "1"], ["a", "2"], ["raw", {"base64": "AP8="}], ["gone", None], ["x=y", " z "]]
+    for wrong in ("a", "a: b", "a=hex:0"):
+        assert "--header" in ottla("produce", "typed", "v", "-H", wrong, code=2).err
     shown = ottla("consume", "t", "-t", "{partition}@{offset} {key}={value} {headers}\\n")
     assert values(shown) == ["0@0 k=v a=1,b=", "0@1 null=null a=1,b="]
 

@@ -138,7 +138,7 @@ def test_records_are_produced_browsed_and_deleted(tab: Tab, cluster: Blocking, r
     tab.fill(produce, value_format="json", value='{"a": 1}', key_format="text", key="one")
     sent(tab, "offset 0")
     checked(tab, produce)
-    tab.fill(produce, value_format="text", value=EVIL, headers=f"h: {EVIL}")
+    tab.fill(produce, value_format="text", value=EVIL, headers=f"h={EVIL}")
     sent(tab, "offset 1")
     registry.register("typed-value", SchemaSource(STARTED))
     checked(tab, produce)
@@ -147,7 +147,7 @@ def test_records_are_produced_browsed_and_deleted(tab: Tab, cluster: Blocking, r
     tab.fill(produce, value_format="registry", value='{"id": 21}')
     sent(tab, "21")
     checked(tab, produce)
-    tab.fill(produce, value_format="none", key_format="text", key="gone")
+    tab.fill(produce, value_format="null", key_format="text", key="gone")
     sent(tab, "tombstone")
     found = records(cluster, "typed")
     assert [each.key for each in found] == [b"one", None, None, b"gone"]
@@ -256,9 +256,9 @@ def test_dead_letters_are_sent_back_and_edited(tab: Tab, cluster: Blocking) -> N
     tab.fill("/letters/orders.dlq/redrive")
     sent(tab, "1 of 1 letters were sent")
     checked(tab, "/letters/orders.dlq/0/1/edit")
-    tab.fill("/letters/orders.dlq/0/1/send", topic="mended", value="good now", headers="[")
+    tab.fill("/letters/orders.dlq/0/1/send", topic="mended", value="good now", headers="h")
     assert tab.page.input_value('[name="value"]') == "good now", "what was typed is kept"
-    tab.fill("/letters/orders.dlq/0/1/send", headers="[]")
+    tab.fill("/letters/orders.dlq/0/1/send", headers="h=mended")
     sent(tab, "it is at offset 1 of mended-0")
     assert [each.value for each in records(cluster, "mended")] == [b"first", b"good now"]
 
