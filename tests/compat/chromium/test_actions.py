@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from playwright.sync_api import Browser
-from tests.compat.chromium.browser import Tab, fine, opened
+from playwright.sync_api import Browser, expect
+from tests.compat.chromium.browser import PATIENCE_MS, Tab, fine, opened
 from tests.console.consoles import running_console
 from tests.console.pages.groups.people import member
 from tests.console.pages.transactions.test_transactions import opened as opened_transaction
@@ -21,6 +21,7 @@ from ottla.client.registry import RegistryOptions, SchemaRegistry
 from ottla.client.registry_calls import level_of
 from ottla.console.html import path_to
 from ottla.console.options import ConsoleOptions
+from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
 from ottla.schemas.schema import SchemaSource
@@ -362,3 +363,48 @@ def test_quotas_are_set_and_removed(tab: Tab, cluster: Blocking) -> None:
     tab.fill("/access/quotas/remove")
     sent(tab, "was removed")
     assert not cluster.admin.quotas.describe()
+
+
+def test_a_refused_form_keeps_what_was_typed_and_shows_where(tab: Tab, registry: SchemaRegistry) -> None:
+    tab.go("/schemas/-/new")
+    tab.fill("/schemas/-/new", subject="kept-value", schema=f"{{{EVIL}", references="a")
+    assert (
+        tab.page.input_value("[name=schema]") == f"{{{EVIL}" and tab.page.input_value("[name=subject]") == "kept-value"
+    )
+    assert tab.page.get_attribute("[name=references]", "aria-invalid") == "true"
+    assert tab.page.evaluate("document.activeElement.name") == "references", "typing goes on there"
+    found = tab.look()
+    assert (found["hacked"], found["violations"], found["overflow"]) == (False, [], 0)
+    tab.fill("/schemas/-/new", schema=STARTED, references="")
+    assert "Version 1 of kept-value is registered" in tab.words()
+    assert "kept-value" in registry.subjects()
+
+
+def test_totals_of_a_topic_are_renewed(tab: Tab, cluster: Blocking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CONSOLE_TOTALS_EVERY_S", 1)
+    cluster.admin.topics.create("sold", 1)
+    cluster.send_all("sold", [(b"", b'{"shop": "%s", "cents": 5}' % shop) for shop in (b"a", b"b", b"a")])
+    found = tab.go("/topics/sold/totals")
+    fine("/topics/sold/totals", found, tab)
+    form = tab.page.locator('form[action="/topics/sold/totals"]')
+    form.locator("[name=by]").fill("shop")
+    form.locator("[name=sum]").fill("cents")
+    with tab.page.expect_navigation(wait_until="load"):
+        form.locator("button").click()
+    total = tab.page.locator("main tbody tr", has_text="a").locator("td").last
+    expect(total).to_have_text("10.0", timeout=PATIENCE_MS)
+    cluster.send("sold", b'{"shop": "a", "cents": 90}')
+    expect(total).to_have_text("100.0", timeout=PATIENCE_MS)
+    fine("/topics/sold/totals", tab.look(), tab)
+    tab.keep("console-totals")
+
+
+def test_one_partition_is_looked_at_to_be_moved(tab: Tab) -> None:
+    tab.go("/topics/orders")
+    tab.page.get_by_role("link", name="move").first.click()
+    expect(tab.page.locator("h1")).to_have_text("Move a partition", timeout=PATIENCE_MS)
+    assert tab.page.input_value("[name=topic]") == "orders" and tab.page.input_value("[name=replicas]") == "1"
+    with tab.page.expect_navigation(wait_until="load"):
+        tab.page.locator("[name=replicas]").press("Enter")
+    fine("/brokers/moves/new", tab.look(), tab)
+    assert "There is nothing to move." in tab.words()

@@ -85,13 +85,13 @@ async def cancel(call: PageCall) -> Answer:
     if failed:
         raise failed[0]
     if not await call.admin.replicas.reassignments():
-        await take_off(call.admin)
+        await call.access.aside(take_off)
     return Redirect("/brokers/moves", done="cancelled")
 
 
 @action("/brokers/moves/unthrottle")
 async def unthrottle(call: PageCall) -> Answer:
-    found = await take_off(call.admin)
+    found = await call.access.aside(take_off)
     text = f"took the throttle off {found}" if found.topics else "nothing had a throttle of ours"
     return Redirect("/brokers/moves", done=text)
 
@@ -148,7 +148,7 @@ def _running(running: ReplicaMoves) -> Markup | None:
 
 async def _throttles(call: PageCall) -> Markup | None:
     """The throttles of moves that are set."""
-    found = await find(call.admin)
+    found = await call.access.aside(find)
     if not found.topics and not found.brokers:
         return None
     text = notice(["A throttle is set on ", told(str(found)), ". It slows down the copying of these replicas."], "fair")
