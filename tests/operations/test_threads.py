@@ -24,6 +24,8 @@ def test_a_slow_registry_leaves_threads_for_other_work() -> None:
                 for other in set(BlockingWork) - {BlockingWork.registry}:
                     assert await in_thread(other, str.upper, "a") == "A"
                 assert await asyncio.to_thread(str.upper, "a") == "A"
+                while len(begun) < limits.CONSOLE_REGISTRY_THREADS:
+                    await asyncio.sleep(0.01)
             assert len(begun) == limits.CONSOLE_REGISTRY_THREADS
         finally:
             answered.set()
