@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 
+from tests.support.waiting import until_async
+
 from ottla.model import limits
 from ottla.operations.threads import BlockingWork, in_thread
 
@@ -18,14 +20,16 @@ def test_a_slow_registry_leaves_threads_for_other_work() -> None:
             begun.append(number)
             answered.wait(60)
 
+        async def count() -> int:
+            return len(begun)
+
         slow_calls = [asyncio.ensure_future(in_thread(BlockingWork.registry, slow, n)) for n in range(100)]
         try:
             async with asyncio.timeout(10):
                 for other in set(BlockingWork) - {BlockingWork.registry}:
                     assert await in_thread(other, str.upper, "a") == "A"
                 assert await asyncio.to_thread(str.upper, "a") == "A"
-                while len(begun) < limits.CONSOLE_REGISTRY_THREADS:
-                    await asyncio.sleep(0.01)
+            await until_async(count, lambda found: found >= limits.CONSOLE_REGISTRY_THREADS)
             assert len(begun) == limits.CONSOLE_REGISTRY_THREADS
         finally:
             answered.set()
