@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import random
 import resource
@@ -24,6 +25,7 @@ from ottla.model import limits
 from ottla.tier.stores import files
 from ottla.tier.stores.directory import DirectoryObjectStore
 from ottla.tier.stores.errors import ObjectNotFound, StoreBroken, StoreDenied, StoreError, StoreFull, StoreUnavailable
+from ottla.tier.stores.keys import UPLOADS
 from ottla.tier.stores.patient import PatientObjectStore
 from ottla.tier.stores.port import ObjectStore
 
@@ -36,7 +38,7 @@ def of(root: Path) -> DirectoryObjectStore:
 
 
 def left_behind(root: Path) -> list[str]:
-    return os.listdir(root / files.UPLOADS)
+    return os.listdir(root / UPLOADS)
 
 
 @contextmanager
@@ -118,7 +120,7 @@ def test_a_process_that_is_killed_leaves_no_half_object(tmp_path: Path) -> None:
         assert [info.key for info in await listed(store)] == ["whole/one"]
         assert left_behind(root) == [left], "another process may still write it"
         old_s = time.time() - limits.STORE_UPLOAD_ABANDONED_S - 10
-        os.utime(root / files.UPLOADS / left, (old_s, old_s))
+        os.utime(root / UPLOADS / left, (old_s, old_s))
         files.prepare(root)
         assert not left_behind(root)
         await store.close()
@@ -158,7 +160,7 @@ def test_deletions_take_empty_folders_and_disturb_no_put(tmp_path: Path) -> None
         await store.delete(["a/b/c/d"])
         assert sorted(os.listdir(root / "a")) == ["e"]
         await store.delete(["a/e"])
-        assert os.listdir(root) == [files.UPLOADS]
+        assert os.listdir(root) == [UPLOADS]
         for number in range(100):  # each deletion takes the folders that a put is about to use
             keys = [f"x/y/z/{number}-{each}" for each in range(6)]
             await asyncio.gather(*(store.put(key, b"1") for key in keys[:3]))
@@ -263,11 +265,62 @@ def test_what_was_put_is_synced_before_it_counts(tmp_path: Path, monkeypatch: py
         ):
             happened.clear()
             await call
-            assert happened[0].startswith(f"sync {files.UPLOADS}/")
+            assert happened[0].startswith(f"sync {UPLOADS}/")
             assert happened[1:] == ["name", "sync a/b", "sync a", "sync ."]
         await store.close()
 
     asyncio.run(main())
+
+
+def test_a_create_that_finds_its_own_makes_it_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name was given and its folder could not be synced: what the repetition finds does not count before it is."""
+    root = tmp_path / "store"
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def fails_once(fd: int) -> None:
+        name = os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), root)
+        if name == "a" and "a failed" not in synced:
+            synced.append("a failed")
+            raise OSError(errno.EIO, "Input/output error")
+        synced.append(name)
+        fsync(fd)
+
+    async def main() -> None:
+        store = PatientObjectStore(of(root), random.Random(1))
+        monkeypatch.setattr(os, "fsync", fails_once)
+        await store.create("a/new", b"mine")
+        assert synced.index("a failed") < synced.index("a") < synced.index(".")
+        assert await read_all(store, "a/new") == b"mine"
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_a_put_that_is_given_up_at_its_first_step_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "store"
+    hanging = threading.Event()
+    before = len(os.listdir("/proc/self/fd"))
+    plain = os.open
+
+    def hangs(path: object, flags: int, *more: object, **named: object) -> int:
+        if flags & os.O_EXCL:
+            hanging.wait(60)
+        return plain(path, flags, *more, **named)  # type: ignore[call-overload]
+
+    async def main() -> None:
+        store = of(root)
+        monkeypatch.setattr(os, "open", hangs)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(store.put_parts("a", 1, reader_of(b"x")), 0.2)
+        hanging.set()
+        await asyncio.to_thread(store._threads.shutdown)
+        assert not left_behind(root)
+
+    asyncio.run(main())
+    until(lambda: len(os.listdir("/proc/self/fd")) <= before)
 
 
 def test_a_key_below_another_is_refused(tmp_path: Path) -> None:

@@ -275,6 +275,25 @@ def test_calls_at_once_are_bounded_and_reads_do_not_wait_for_changes(run: Run) -
     run(main())
 
 
+def test_puts_in_parts_wait_for_each_other_and_nobody_for_them(run: Run) -> None:
+    async def main() -> None:
+        inner = Scripted()
+        store = patient(inner, try_s=50, patience_s=20)
+        count = 3 * limits.STORE_PUTS_IN_PARTS_AT_ONCE
+        inner.script.extend([40.0] * count)
+        puts = [asyncio.ensure_future(store.put_parts(f"k/{n}", 1, reader_of(b"x"))) for n in range(count)]
+        await asyncio.sleep(1)
+        assert inner.under_way == limits.STORE_PUTS_IN_PARTS_AT_ONCE
+        waiting, inner.script = inner.script, deque()
+        await store.put("small", b"")
+        assert now_s() == 1
+        inner.script = waiting
+        await asyncio.gather(*puts)  # the last ones waited for longer than a call is repeated
+        assert now_s() == 3 * 40
+
+    run(main())
+
+
 def test_who_finds_no_place_in_time_is_told(run: Run) -> None:
     async def main() -> None:
         inner = Scripted()

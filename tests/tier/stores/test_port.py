@@ -204,7 +204,23 @@ def test_another_store_over_the_same_place_sees_all(place: Place) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["", "/a", "a/", "a//b", "../a", "a/../b", "./a", "a b", "ä", "a?b", "a%2fb", "a\\b", "a" * 256, "a/" * 401 + "a"],
+    [
+        "",
+        "/a",
+        "a/",
+        "a//b",
+        "../a",
+        "a/../b",
+        "./a",
+        "a b",
+        "ä",
+        "a?b",
+        "a%2fb",
+        "a\\b",
+        ".uploads/a",
+        "a" * 256,
+        "a/" * 401 + "a",
+    ],
 )
 def test_wrong_keys_are_faults_of_the_caller(place: Place, key: str) -> None:
     async def work(store: ObjectStore) -> None:
@@ -217,7 +233,7 @@ def test_wrong_keys_are_faults_of_the_caller(place: Place, key: str) -> None:
         ):
             with pytest.raises(ValueError, match="the key"):
                 await call
-        for folder in ("a", "/", "../", "a//"):
+        for folder in ("a", "/", "../", "a//", ".uploads/"):
             with pytest.raises(ValueError, match="no folder"):
                 await listed(store, folder)
 

@@ -6,7 +6,7 @@ from ottla.model.limits.units import KIB, MIB
 # 10,000 parts of at least 5 MiB, so a segment of 2 GiB has 256.
 STORE_PART_BYTES = 8 * MIB
 STORE_PARTS_MAX = 10_000
-# Parts of one object that are under way at once: with the one that is being read next, 32 MiB of memory for each put.
+# Parts of one object that are under way at once; with those that wait and are being read, a put holds 40 MiB.
 STORE_PARTS_AT_ONCE = 3
 # The most that one call reads of an object.
 STORE_READ_BYTES_MAX = 16 * MIB
@@ -19,12 +19,14 @@ STORE_PAGE_OBJECTS = 1_000
 STORE_DELETED_AT_ONCE = 250
 # Single deletions at once, after a request for many has failed because one of them is not there.
 STORE_SINGLE_DELETIONS_AT_ONCE = 8
-# Calls that read and calls that change, at once: neither waits for the other.
+# Calls that read, calls that change, and puts in parts, at once: none waits for those of another kind. Puts in parts
+# then hold 160 MiB at most.
 STORE_READS_AT_ONCE = 16
 STORE_CHANGES_AT_ONCE = 8
+STORE_PUTS_IN_PARTS_AT_ONCE = 4
 # Threads that work for a store which is a directory.
 STORE_FILE_THREADS = 8
-# One HTTP request: connecting, and the whole of it. A part then has to travel at 280 KiB/s at least.
+# One HTTP request: connecting, and the whole of it. Parts then have to travel at 280 KiB/s each.
 STORE_CONNECT_S = 5
 STORE_REQUEST_S = 30
 # Repetitions of one request of a put in parts, and how long they may take: its other parts need not be sent again.

@@ -17,7 +17,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from ottla.model import limits
 from ottla.tier.stores.cloud_errors import store_error
-from ottla.tier.stores.errors import ObjectNotFound, StoreBroken, StoreError
+from ottla.tier.stores.errors import ObjectNotFound, StoreBroken
 from ottla.tier.stores.keys import check_folder, check_key
 from ottla.tier.stores.port import Content, ObjectInfo, ReadPart
 
@@ -137,15 +137,14 @@ class CloudObjectStore:
                 raise outcome
 
     async def _call(self, action: str, key: str, start: Callable[[], Awaitable[T]], parts: _Parts | None = None) -> T:
-        failure: StoreError
+        failure: BaseException | None
         try:
             return await start()
         except StopAsyncIteration:
             raise
         except Exception as error:
-            if parts is not None and parts.failure is not None:
-                raise parts.failure from None
-            failure = store_error(error, action, key, self._secrets)
+            failure = None if parts is None else parts.failure
+            failure = failure or store_error(error, action, key, self._secrets)
         raise failure  # here it has no context, which could tell secrets
 
     def _path(self, key: str) -> str:

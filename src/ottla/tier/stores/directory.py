@@ -48,7 +48,7 @@ class DirectoryObjectStore:
 
     async def put_parts(self, key: str, size_bytes: int, read: ReadPart) -> None:
         check_key(key)
-        upload = await self._work(key, files.Upload, self._root)
+        upload = files.Upload(self._root)
         try:
             for start in range(0, size_bytes, limits.STORE_PART_BYTES):
                 count = min(limits.STORE_PART_BYTES, size_bytes - start)
@@ -72,7 +72,7 @@ class DirectoryObjectStore:
 
     async def pages(self, folder: str = "", after: str = "") -> AsyncGenerator[list[ObjectInfo], None]:
         check_folder(folder)
-        while page := await self._work(folder, files.list_page, self._root, folder, after):
+        while page := await self._work(folder or "all", files.list_page, self._root, folder, after):
             after = page[-1].key
             yield page
 

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from ottla.model import limits
 from ottla.tier.stores.errors import ObjectNotFound, StoreBroken, StoreUnavailable
+from ottla.tier.stores.keys import UPLOADS
 from ottla.tier.stores.port import Content, ObjectInfo
 
-UPLOADS = ".uploads"
 _NO_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
@@ -35,10 +35,8 @@ class Upload:
         self._root = root
         self._path = root / UPLOADS / uuid.uuid4().hex
         self._lock = threading.Lock()
-        try:
-            self._fd: int | None = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
-        except FileNotFoundError:
-            raise _gone(root) from None
+        self._fd: int | None = None
+        self._is_over = False
 
     def write(self, content: Content) -> None:
         with self._lock:
@@ -47,10 +45,11 @@ class Upload:
                 view = view[os.write(self._open_fd(), view) :]
 
     def finish(self, key: str, *, is_new: bool) -> None:
-        """Give the file its name; with `is_new` raise FileExistsError if there is one."""
+        """Give the file its name; with `is_new` raise FileExistsError if there is one, which is durable then."""
         with self._lock:
             os.fsync(self._open_fd())
             self._close()
+            self._is_over = True
             target = self._root / key
             for _ in range(limits.STORE_FOLDER_TRIES):
                 _make_folders(target.parent)
@@ -62,24 +61,30 @@ class Upload:
                     break
                 except FileNotFoundError:  # a deletion took the empty folder
                     continue
+                except FileExistsError:  # it may be our own, whose folder could not be synced
+                    _sync_folders(target.parent, self._root)
+                    raise
             else:
                 raise StoreUnavailable(f"{key}: its folder was removed again and again")
-            folder = target.parent
-            _sync_folder(folder)
-            while folder != self._root:
-                folder = folder.parent
-                _sync_folder(folder)
+            _sync_folders(target.parent, self._root)
 
     def discard(self) -> None:
-        """Remove what is left of it."""
+        """Remove what is left of it. Steps that come later fail."""
         with self._lock:
+            self._is_over = True
             self._close()
             with suppress(FileNotFoundError):
                 os.unlink(self._path)
 
     def _open_fd(self) -> int:
-        if self._fd is None:
+        """The file is made by the first step, which a cancelled call may leave behind, but not without `discard`."""
+        if self._is_over:
             raise StoreBroken("the put was given up")
+        if self._fd is None:
+            try:
+                self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
+            except FileNotFoundError:
+                raise _gone(self._root) from None
         return self._fd
 
     def _close(self) -> None:
@@ -185,6 +190,14 @@ def _make_folders(path: Path) -> None:
     """As good as it can be done beside deletions, which take empty folders: `mkdir` finds some that are gone then."""
     with suppress(FileExistsError, FileNotFoundError):
         path.mkdir(parents=True, exist_ok=True)
+
+
+def _sync_folders(path: Path, root: Path) -> None:
+    """This one and all above it, up to the store's."""
+    _sync_folder(path)
+    while path != root:
+        path = path.parent
+        _sync_folder(path)
 
 
 def _sync_folder(path: Path) -> None:

@@ -6,6 +6,7 @@ import re
 
 from ottla.model import limits
 
+UPLOADS = ".uploads"
 _KEY = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*", re.ASCII)
 
 
@@ -16,6 +17,8 @@ def key_problem(key: str) -> str | None:
     if len(key) > limits.STORE_KEY_BYTES_MAX:
         return f"is longer than {limits.STORE_KEY_BYTES_MAX} bytes"
     names = key.split("/")
+    if names[0] == UPLOADS:
+        return f"begins with {UPLOADS}, where a directory has what is being put"
     if any(name in (".", "..") for name in names):
         return "has '.' or '..' as a name"
     if max(map(len, names)) > limits.STORE_KEY_PART_BYTES_MAX:

@@ -1,6 +1,8 @@
 """A store whose calls are bounded in number and time, and repeated as long as their failure may pass.
 
-- So many calls read, and so many change, at once; the others wait for a place. A pause holds no place.
+- So many calls read, and so many change, at once; the others wait for a place, within their time. A pause holds no
+  place. So many puts in parts are done at once, from their beginning to their end, and others wait for them as long as
+  it takes: a large object over a slow link, or below a quota, takes its time.
 - A try ends with an answer, an error or after `try_s`. In a put of parts that time begins anew with each part, and does
   not run while the part is being read: only the store can be late.
 - `StoreUnavailable` is repeated, after pauses that double up to a bound and of which chance takes a part, until
@@ -40,12 +42,14 @@ class PatientObjectStore:
         self._patience_s = patience_s
         self._reads = asyncio.Semaphore(limits.STORE_READS_AT_ONCE)
         self._changes = asyncio.Semaphore(limits.STORE_CHANGES_AT_ONCE)
+        self._puts_in_parts = asyncio.Semaphore(limits.STORE_PUTS_IN_PARTS_AT_ONCE)
 
     async def put(self, key: str, content: Content) -> None:
         await self._repeated(self._changes, lambda: self._in_time(self._store.put(key, content)))
 
     async def put_parts(self, key: str, size_bytes: int, read: ReadPart) -> None:
-        await self._repeated(self._changes, lambda: self._put_parts(key, size_bytes, read))
+        async with self._puts_in_parts:
+            await self._repeated(None, lambda: self._put_parts(key, size_bytes, read))
 
     async def create(self, key: str, content: Content) -> None:
         tries = 0
@@ -95,26 +99,30 @@ class PatientObjectStore:
 
     # --- one call
 
-    async def _repeated(self, places: asyncio.Semaphore, work: Callable[[], Awaitable[T]]) -> T:
+    async def _repeated(self, places: asyncio.Semaphore | None, work: Callable[[], Awaitable[T]]) -> T:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._patience_s
         pause_s = limits.STORE_PAUSE_S
         while True:
             try:
-                async with asyncio.timeout_at(deadline):
-                    await places.acquire()
-            except TimeoutError:
-                raise StoreUnavailable(f"no place among the store's calls for {self._patience_s:g} s") from None
-            try:
-                return await work()
+                return await (work() if places is None else self._at_place(places, deadline, work))
             except StoreUnavailable:
                 pause = self._rng.uniform(pause_s / 2, pause_s)
                 if loop.time() + pause >= deadline:
                     raise
-            finally:
-                places.release()
             await asyncio.sleep(pause)
             pause_s = min(pause_s * 2, limits.STORE_PAUSE_S_MAX)
+
+    async def _at_place(self, places: asyncio.Semaphore, deadline: float, work: Callable[[], Awaitable[T]]) -> T:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await places.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(f"no place among the store's calls for {self._patience_s:g} s") from None
+        try:
+            return await work()
+        finally:
+            places.release()
 
     async def _in_time(self, call: Awaitable[T]) -> T:
         try:
