@@ -48,6 +48,8 @@ _THEMES = ("light", "dark")
 _HTML = "text/html; charset=utf-8"
 _FORM = "application/x-www-form-urlencoded"
 _FIELDS_MAX = 1_000
+# The header of requests that a page sends by itself, for a live part or a stream.
+FRAGMENT = "x-fragment"
 # What an address has beside letters and digits; everything else in it is percent-encoded.
 _IN_ADDRESSES = "/?#&=%~:;,@!$'()*+[]-._"
 
@@ -79,7 +81,8 @@ class ConsoleApp:
         try:
             check_host(request, self._options)
             check_reader(request)
-            call = replace(call, session=self._sessions.find(request.cookies.get(COOKIE)))
+            cookie, is_used = request.cookies.get(COOKIE), FRAGMENT not in request.headers
+            call = replace(call, session=self._sessions.find(cookie, is_used=is_used))
             route, call = await self._routed(request, call)
             self._enter(call)
         except SignInFirst:
@@ -147,7 +150,7 @@ class ConsoleApp:
             call.session.requests += one
 
     def _sign_in(self, request: Request) -> Answer:
-        if "x-fragment" in request.headers:
+        if FRAGMENT in request.headers:
             return Fragment("", status=401)
         wanted = _raw_path(request) if request.method == "GET" else "/"
         return Redirect(path_to("sign-in", to=None if wanted == "/" else wanted))
@@ -176,7 +179,7 @@ class ConsoleApp:
     def _failed(self, request: Request, error: Exception, call: PageCall) -> Response:
         status, sentence, hint = failure_of(error, call)
         answer: Answer = failed_page(status, sentence, hint)
-        if "x-fragment" in request.headers:
+        if FRAGMENT in request.headers:
             answer = Fragment(failed_notice(sentence, hint), status)
         try:
             return self._written(answer, call, ExitStack())

@@ -67,7 +67,7 @@ def _form_bytes_max(sessions: Sessions) -> BodyLimit:
     """Return the bound of a form: who has not signed in can send no more than the form for that."""
 
     def bound(scope: Scope) -> int:
-        is_known = sessions.find(Request(scope).cookies.get(COOKIE)) is not None
+        is_known = sessions.find(Request(scope).cookies.get(COOKIE), is_used=False) is not None
         return limits.CONSOLE_FORM_BYTES_MAX if is_known else limits.CONSOLE_SIGN_IN_BYTES_MAX
 
     return bound

@@ -11,6 +11,7 @@ import pytest
 from tests.console.consoles import Visitor
 from tests.console.pages.groups.people import token
 from tests.console.signed_in import secured_console, signed_in
+from tests.support.waiting import until
 
 from ottla.client.blocking.blocking import Blocking
 from ottla.console.access import Access
@@ -46,6 +47,11 @@ def test_a_session_ends_when_nobody_comes() -> None:
         assert sessions.find(session.id) is session
         watch.now_s += limits.CONSOLE_SESSION_IDLE_S - 1
         assert sessions.find(session.id) is session, "a request makes it last longer"
+        watch.now_s += limits.CONSOLE_SESSION_IDLE_S - 1
+        assert sessions.find(session.id, is_used=False) is session
+        watch.now_s += 2
+        assert sessions.find(session.id, is_used=False) is None, "a page that renews itself does not"
+        session = sessions.begin(an_access())
         watch.now_s += limits.CONSOLE_SESSION_IDLE_S + 1
         session.requests = 1
         assert sessions.find(session.id) is session, "it is not idle while a stream runs"
@@ -135,6 +141,16 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
 def url(secure: SecureBroker) -> Iterator[str]:
     with secured_console(secure) as url:
         yield url
+
+
+def test_a_page_that_is_left_open_is_not_signed_in_for_ever(
+    secure: SecureBroker, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visitor = signed_in(url, "admin", secure.security_of("admin")["sasl.password"])
+    monkeypatch.setattr(limits, "CONSOLE_SESSION_IDLE_S", 2)
+    assert visitor.get("/topics").status == 200
+    until(lambda: visitor.part("/overview/now").status, lambda status: status == 401)
+    assert visitor.get("/topics").path.startswith("/sign-in")
 
 
 def test_a_form_of_another_session_is_refused(secure: SecureBroker, url: str) -> None:

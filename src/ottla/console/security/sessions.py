@@ -70,8 +70,10 @@ class Sessions:
         """The session of a user that was idle longest. The user has one."""
         return min(self._of(user), key=lambda each: each.seen_s)
 
-    def find(self, session_id: str | None) -> ConsoleSession | None:
-        """Return the session of a cookie; None if there is none (any more)."""
+    def find(self, session_id: str | None, *, is_used: bool = True) -> ConsoleSession | None:
+        """Return the session of a cookie; None if there is none (any more). A request that a page sends by itself does
+        not use the session: a page that nobody looks at keeps nobody signed in.
+        """
         if self._everybody is not None:
             return self._everybody
         session = self._by_id.get(session_id or "")
@@ -81,7 +83,8 @@ class Sessions:
         if session.is_over(now_s):
             self.end(session)
             return None
-        session.seen_s = now_s
+        if is_used:
+            session.seen_s = now_s
         return session
 
     def end(self, session: ConsoleSession) -> None:
