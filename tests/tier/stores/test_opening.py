@@ -78,11 +78,33 @@ asyncio.run(main())
 """
 
 
+CLOUDS = """
+import asyncio, random
+from ottla.model.store_location import parse_store_location
+from ottla.tier.stores.opening import open_store
+async def main():
+    for url in ("s3://bucket/a?region=x", "gs://bucket/a", "az://account/container/a"):
+        await (await open_store(parse_store_location(url), random.Random(1))).close()
+asyncio.run(main())
+print("opened")
+"""
+
+
+@pytest.mark.slow
+def test_the_extra_brings_what_the_clouds_need(tmp_path: Path) -> None:
+    python = make_environment(tmp_path / "tiered", "tiered")
+    words = [str(python), "-c", CLOUDS]
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path, env={"HOME": str(tmp_path)}
+    )
+    assert done.stdout == "opened\n", done.stderr
+
+
 @pytest.mark.slow
 def test_the_core_keeps_objects_in_a_directory_and_says_what_a_cloud_needs(tmp_path: Path) -> None:
     python = make_environment(tmp_path / "core")
     words = [str(python), "-c", CORE, str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path, env={})
     assert done.stdout.splitlines() == [
         "kept",
         "s3://bucket/prefix needs the package obstore (pip install 'ottla[tiered]')",
