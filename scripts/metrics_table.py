@@ -66,7 +66,8 @@ however many partitions there are. Figures are in
 
 **How much is told.** One by one, topics are told up to `ottla.metrics.topics.max`, the busiest first; all others are
 added up as the topic `(other)`. `ottla.metrics.topics.include` and `ottla.metrics.topics.exclude` say by patterns which
-may be told (`orders.*`). No counter ever goes down because a topic joined or left `(other)`.
+may be told (`orders.*`). The counters of `(other)` never go down. A topic that is deleted, or makes room for a busier
+one, takes its own counters along, so ask for `sum(rate(…))`: a rate of the sum would see it as a restart.
 
 **Summaries** tell quantiles of the last one to two minutes, each off by at most 3.2 per cent of itself; their `_sum`
 and `_count` are those since the start, so a mean over any time is `rate(…_sum[5m]) / rate(…_count[5m])`.

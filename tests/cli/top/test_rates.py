@@ -7,10 +7,11 @@ import pytest
 from ottla.cli.top.layout import COLUMNS, arranged, fitted, text
 from ottla.client.admin.groups import GroupListing
 from ottla.client.metadata import AdvertisedBroker, PartitionInfo, TopicInfo
+from ottla.console.sampling.moment import moment_of
 from ottla.model.ids import LeaderEpoch, TopicPartition
 from ottla.operations.doctor.cluster.cluster_seen import GroupLag
 from ottla.operations.metrics.samples import MetricSamples
-from ottla.operations.sampling.rates import Row, rate, rows
+from ottla.operations.sampling.rates import Row, per_second, rows
 from ottla.operations.sampling.sample import TopSample, TopView
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -23,11 +24,10 @@ def partition(index: int, leader: int, replicas: tuple[int, ...], isr: tuple[int
 TOPIC = TopicInfo("t", bytes(16), False, (partition(0, 1, (1, 2), (1,)), partition(1, -1, (2,), (2,))))
 
 
-def test_rate_of_a_counter() -> None:
-    assert rate(10, 30, 2) == 10
-    assert rate(30, 10, 2) == 5, "it began anew"
-    assert rate(None, 10, 2) is None
-    assert rate(1, 2, 0) is None
+def test_rates_are_not_known_without_growth_or_time() -> None:
+    assert per_second(20, 2) == 10
+    assert per_second(None, 2) is None
+    assert per_second(1, 0) is None
 
 
 def test_topics() -> None:
@@ -115,6 +115,26 @@ def test_brokers_with_metrics_and_without() -> None:
     }
     assert (second["state"], second["out of sync"], second["req/s"]) == ("fenced", 1, None)
     assert "req/s" not in rows(TopView.BROKERS, TopSample(0.0, brokers), TopSample(2.0, brokers))[0]
+
+
+def test_a_deleted_topic_is_no_restart() -> None:
+    """Its counters go, and the sum over all topics falls; what the other topics got since counts, and no more."""
+    told = 'kafka_server_brokertopicmetrics_bytesin_total{topic="%s"} %d\n'
+    brokers = [AdvertisedBroker(1, "h", 9092)]
+    first = MetricSamples(told % ("gone", 1_000_000_000) + told % ("kept", 500_000_000) + told % ("anew", 700))
+    then = MetricSamples(told % ("kept", 500_000_100) + told % ("new", 40) + told % ("anew", 60))
+    before, now = (TopSample(at_s, brokers, metrics={1: told}) for at_s, told in ((0.0, first), (2.0, then)))
+    (row,) = rows(TopView.BROKERS, before, now)
+    assert row["in/s"] == (100 + 40 + 60) / 2
+    assert moment_of(before, now, {}).bytes_in == (100 + 40 + 60) / 2
+
+
+def test_requests_in_a_version_that_is_no_more_told_are_no_restart() -> None:
+    told = 'kafka_network_requestmetrics_requests_total{request="Produce",version="%d"} %d\n'
+    brokers = [AdvertisedBroker(1, "h", 9092)]
+    before = TopSample(0.0, brokers, metrics={1: MetricSamples(told % (9, 5000) + told % (12, 100))})
+    now = TopSample(2.0, brokers, metrics={1: MetricSamples(told % (12, 104))})
+    assert rows(TopView.BROKERS, before, now)[0]["req/s"] == rows(TopView.REQUESTS, before, now)[0]["req/s"] == 2.0
 
 
 def test_requests_of_all_nodes() -> None:

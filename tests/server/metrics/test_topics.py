@@ -1,4 +1,4 @@
-"""Which topics are told one by one, and that no total ever goes down."""
+"""Which topics are told one by one, and that no total goes down while it is told."""
 
 from __future__ import annotations
 

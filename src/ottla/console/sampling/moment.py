@@ -10,7 +10,7 @@ from ottla.model import limits
 from ottla.observe.metrics.catalogue import topics as of_topics
 from ottla.observe.metrics.request_names import PARTS_OF_FETCH
 from ottla.operations.metrics.samples import MetricSamples
-from ottla.operations.sampling.rates import Cell, Row, rate, rows
+from ottla.operations.sampling.rates import Cell, Row, per_second, rows
 from ottla.operations.sampling.sample import TopSample, TopView
 
 
@@ -91,7 +91,7 @@ def points(
 
 
 def _grown(first: MetricSamples, then: MetricSamples, name: str, elapsed_s: float) -> float:
-    return rate(first.value(name) or 0.0, then.value(name) or 0.0, elapsed_s) or 0.0
+    return per_second(sum(grown for _, grown in then.growth(first, name)), elapsed_s) or 0.0
 
 
 def _api(row: Row) -> ApiMoment:

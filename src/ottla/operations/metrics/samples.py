@@ -36,6 +36,17 @@ class MetricSamples:
         samples = self._samples.get(name)
         return sum(value for _, value in samples) if samples else None
 
+    def growth(self, before: MetricSamples, name: str) -> Iterator[tuple[Labels, float]]:
+        """How much each series of a counter grew since an earlier scrape of the same node.
+
+        A series that is new grew from 0, and one that fell began anew. One that has gone, as that of a deleted topic,
+        does not count: it has no effect on the growth of the others.
+        """
+        earlier = {_series(labels): value for labels, value in before.of(name)}
+        for labels, value in self.of(name):
+            known = earlier.get(_series(labels), 0.0)
+            yield labels, value - known if value >= known else value
+
     def by(self, name: str, label: str, **having: str) -> dict[str, float]:
         """The sums of a metric's samples that have these labels, by the value of one label."""
         found: dict[str, float] = defaultdict(float)
@@ -43,6 +54,10 @@ class MetricSamples:
             if label in labels and all(labels.get(each) == wanted for each, wanted in having.items()):
                 found[labels[label]] += value
         return dict(found)
+
+
+def _series(labels: Labels) -> frozenset[tuple[str, str]]:
+    return frozenset(labels.items())
 
 
 def _labels(text: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The rows of each view of `ottla top`, from two samples: pure functions.
 
-A rate is None if it is not known: the thing was not there at the first sample, or nobody tells. A counter that went
-down began anew.
+A rate is None if it is not known: the thing was not there at the first sample, or nobody tells. A rate over many series
+of a counter is the sum of how much each of them grew.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ottla.observe.metrics.catalogue import connections, loop, requests
 from ottla.observe.metrics.catalogue import topics as of_topics
 from ottla.observe.metrics.request_names import NO_ERROR, PARTS_OF_FETCH
 from ottla.operations.doctor.cluster.cluster_seen import GroupLag
-from ottla.operations.metrics.samples import MetricSamples
+from ottla.operations.metrics.samples import Labels, MetricSamples
 from ottla.operations.sampling.sample import TopSample, TopView
 
 Cell: TypeAlias = str | int | float | None
@@ -31,11 +31,9 @@ def rows(view: TopView, before: TopSample, now: TopSample) -> list[Row]:
     return _VIEWS[view](before, now)
 
 
-def rate(before: float | None, now: float | None, elapsed_s: float) -> float | None:
-    """Return how much a counter grew per second."""
-    if before is None or now is None or elapsed_s <= 0:
-        return None
-    return (now - before if now >= before else now) / elapsed_s
+def per_second(growth: float | None, elapsed_s: float) -> float | None:
+    """Return the rate of what grew by so much."""
+    return growth / elapsed_s if growth is not None and elapsed_s > 0 else None
 
 
 def _brokers(before: TopSample, now: TopSample) -> list[Row]:
@@ -59,32 +57,30 @@ def _brokers(before: TopSample, now: TopSample) -> list[Row]:
 
 
 def _measured(before: MetricSamples | None, now: MetricSamples | None, elapsed_s: float) -> Row:
-    def growth(count: Callable[[MetricSamples], float | None]) -> float | None:
-        return rate(None if before is None else count(before), None if now is None else count(now), elapsed_s)
+    def rate(name: str, counts: Callable[[Labels], bool] = lambda _: True) -> float | None:
+        if before is None or now is None:
+            return None
+        return per_second(sum(grown for labels, grown in now.growth(before, name) if counts(labels)), elapsed_s)
 
     idle = None if now is None else now.value(loop.IDLE.name)
     return {
-        "in/s": growth(lambda told: told.value(of_topics.BYTES_IN.name) or 0.0),
-        "out/s": growth(lambda told: told.value(of_topics.BYTES_OUT.name) or 0.0),
-        "req/s": growth(lambda told: _of_all_apis(told.by(requests.REQUESTS.name, "request"))),
-        "err/s": growth(lambda told: _of_all_apis(_errors(told))),
+        "in/s": rate(of_topics.BYTES_IN.name),
+        "out/s": rate(of_topics.BYTES_OUT.name),
+        "req/s": rate(requests.REQUESTS.name, _is_whole),
+        "err/s": rate(requests.ERRORS.name, lambda labels: _is_whole(labels) and is_error(labels)),
         "idle": None if idle is None else 100 * idle,
         "conns": None if now is None else now.value(connections.CONNECTIONS.name),
     }
 
 
-def _of_all_apis(by_api: Mapping[str, float]) -> float:
-    """The sum over all APIs; Fetch is there as a whole and in parts."""
-    return sum(value for api, value in by_api.items() if api not in PARTS_OF_FETCH)
+def _is_whole(labels: Labels) -> bool:
+    """Whether requests of an API count in a total: Fetch is there as a whole and in parts."""
+    return labels.get("request") not in PARTS_OF_FETCH
 
 
-def _errors(told: MetricSamples) -> dict[str, float]:
-    """The errors in answers, by API."""
-    found: dict[str, float] = defaultdict(float)
-    for labels, value in told.of(requests.ERRORS.name):
-        if labels.get("error") != NO_ERROR:
-            found[labels.get("request", "")] += value
-    return found
+def is_error(labels: Labels) -> bool:
+    """Whether a counter of answers by code is one of answers with an error."""
+    return labels.get("error") != NO_ERROR
 
 
 def _topics(before: TopSample, now: TopSample) -> list[Row]:
@@ -98,8 +94,8 @@ def _topics(before: TopSample, now: TopSample) -> list[Row]:
             "partitions": len(topic.partitions),
             "under": sum(set(each.replicas) > set(each.isr) for each in topic.partitions),
             "offline": sum(each.leader == NO_LEADER for each in topic.partitions),
-            "records/s": _per_second(written.get(topic.name), elapsed_s),
-            "bytes/s": _per_second(grown.get(topic.name), elapsed_s),
+            "records/s": per_second(written.get(topic.name), elapsed_s),
+            "bytes/s": per_second(grown.get(topic.name), elapsed_s),
             "records": records.get(topic.name),
             "bytes": sizes.get(topic.name),
         }
@@ -119,10 +115,6 @@ def _by_topic(values: Mapping[TopicPartition, int]) -> dict[str, int]:
     return dict(found)
 
 
-def _per_second(count: int | None, elapsed_s: float) -> float | None:
-    return count / elapsed_s if count is not None and elapsed_s > 0 else None
-
-
 def _groups(before: TopSample, now: TopSample) -> list[Row]:
     elapsed_s = now.at_s - before.at_s
     earlier, later = _by_group(before.lags), _by_group(now.lags)
@@ -140,8 +132,8 @@ def _groups(before: TopSample, now: TopSample) -> list[Row]:
                 "state": group.state,
                 "lag": sum(each.records for each in lags.values()) if lags else None,
                 "seconds": max((each for each in waited if each is not None), default=None),
-                "read/s": _per_second(read, elapsed_s),
-                "lag/s": _per_second(grown, elapsed_s),
+                "read/s": per_second(read, elapsed_s),
+                "lag/s": per_second(grown, elapsed_s),
             }
         )
     return found
@@ -157,15 +149,15 @@ def _by_group(lags: Iterable[GroupLag]) -> dict[str, dict[TopicPartition, GroupL
 def _requests(before: TopSample, now: TopSample) -> list[Row]:
     elapsed_s = now.at_s - before.at_s
     counts, errors = defaultdict[str, float](float), defaultdict[str, float](float)
-    known: set[str] = set()
     for node_id, told in now.metrics.items():
         earlier = before.metrics.get(node_id)
         if earlier is None:
             continue
-        handled = told.by(requests.REQUESTS.name, "request")
-        _add_rates(counts, earlier.by(requests.REQUESTS.name, "request"), handled, elapsed_s)
-        _add_rates(errors, _errors(earlier), _errors(told), elapsed_s)
-        known |= handled.keys()
+        for labels, grown in told.growth(earlier, requests.REQUESTS.name):
+            counts[labels.get("request", "")] += per_second(grown, elapsed_s) or 0.0
+        for labels, grown in told.growth(earlier, requests.ERRORS.name):
+            if is_error(labels):
+                errors[labels.get("request", "")] += per_second(grown, elapsed_s) or 0.0
     total = _slowest(now.metrics.values(), requests.TOTAL_TIME.name)
     local = _slowest(now.metrics.values(), requests.LOCAL_TIME.name)
     return [
@@ -176,13 +168,8 @@ def _requests(before: TopSample, now: TopSample) -> list[Row]:
             "p99 ms": total.get(api, local.get(api)),
             "local p99": local.get(api),
         }
-        for api in sorted(known)
+        for api in sorted(counts)
     ]
-
-
-def _add_rates(into: dict[str, float], before: Mapping[str, float], now: Mapping[str, float], elapsed_s: float) -> None:
-    for api, value in now.items():
-        into[api] += rate(before.get(api, 0.0), value, elapsed_s) or 0.0
 
 
 def _slowest(nodes: Iterable[MetricSamples], name: str) -> dict[str, float]:

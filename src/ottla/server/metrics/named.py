@@ -2,7 +2,10 @@
 
 As many as a setting says have totals of their own, the busiest first. Once a name has them it keeps them: if no more
 can be added, one without traffic since the last scrape makes room for a busier one. All others share the totals of
-`(other)`. So no total ever goes down because a name joined or left the others.
+`(other)`. So each total only grows for as long as it is told, and those of `(other)` never go down. The sum over all
+names does go down: a name that is deleted, or makes room, takes its totals along. Whoever asks how much came takes the
+growth of each name by itself and adds these up, as Prometheus does in `sum(rate(...))`; a name that comes back begins
+at 0.
 """
 
 from __future__ import annotations

@@ -16,9 +16,8 @@ from ottla.console.sampling.history import ClusterHistory
 from ottla.console.sampling.moment import ApiMoment, ClusterMoment, points
 from ottla.model import limits
 from ottla.observe.metrics.catalogue import requests as of_requests
-from ottla.observe.metrics.request_names import NO_ERROR
 from ottla.operations.metrics.samples import Labels
-from ottla.operations.sampling.rates import rate
+from ottla.operations.sampling.rates import is_error, per_second
 
 _DRAWN = 5
 _SPARKS = 60
@@ -101,16 +100,13 @@ def _errors(history: ClusterHistory) -> list[_ErrorRate]:
     rates: dict[tuple[str, str], float] = {}
     for node_id, found in now.metrics.items():
         earlier = None if before is None else before.metrics.get(node_id)
-        known = (
-            {} if earlier is None else {_key(labels): value for labels, value in earlier.of(of_requests.ERRORS.name)}
-        )
         for labels, value in found.of(of_requests.ERRORS.name):
-            key = _key(labels)
-            if key[1] == NO_ERROR:
-                continue
-            totals[key] = totals.get(key, 0.0) + value
-            if before is not None and earlier is not None:
-                rates[key] = rates.get(key, 0.0) + (rate(known.get(key, 0.0), value, now.at_s - before.at_s) or 0.0)
+            if is_error(labels):
+                totals[_key(labels)] = totals.get(_key(labels), 0.0) + value
+        if before is None or earlier is None:
+            continue
+        for labels, grown in found.growth(earlier, of_requests.ERRORS.name):
+            rates[_key(labels)] = rates.get(_key(labels), 0.0) + (per_second(grown, now.at_s - before.at_s) or 0.0)
     rows = [_ErrorRate(*key, rates.get(key, 0.0), round(total)) for key, total in totals.items()]
     return sorted(rows, key=lambda each: (-each.per_s, -each.total))[: limits.CONSOLE_ROWS]
 
