@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -19,6 +20,7 @@ from ottla.console.options import ConsoleOptions
 from ottla.console.routing import PageRoute, RouteTable
 from ottla.console.service import ConsoleService
 from ottla.model import limits
+from ottla.observe import logs
 
 NO_BROKER = ConsoleOptions("127.0.0.1:1", port=0)
 UNSAFE = Page("Unsafe", "", trail=(("out", "//evil.example"),))
@@ -82,6 +84,7 @@ def console(monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnPages]:
         declare("GET", "/file", lambda: FileAnswer(pages.file(), "text/plain"))
         declare("POST", "/refused", lambda: Page("No", "no", status=403))
         declare("POST", "/done", lambda: Redirect("/fine"))
+        declare("POST", "/other", lambda: Redirect("/fine"))
         declare("POST", "/unsafe", lambda: UNSAFE)
         yield pages
 
@@ -143,10 +146,28 @@ def test_the_log_tells_how_an_action_has_ended(console: OwnPages, caplog: pytest
     assert [console.post(path) for path in ("/done", "/refused", "/unsafe")] == [200, 403, 500]
     assert console.visitor.post("/done", {}).status == 403
     assert console.visitor.post("/nosuch", {}, headers={"Host": "evil.example"}).status == 421
-    assert [each.getMessage() for each in caplog.records if each.name == "ottla.console.action_log"] == [
+    assert [each.getMessage() for each in caplog.records if each.name.startswith("ottla.console.action_log")] == [
         "everybody at 127.0.0.1: /done ended with status 303",
         "everybody at 127.0.0.1: /refused failed with status 403",
         "everybody at 127.0.0.1: /unsafe failed with status 500",
         "everybody at 127.0.0.1: the gate refused /done with status 403",
         "nobody at 127.0.0.1: the gate refused /nosuch with status 421",
     ]
+
+
+def test_no_flood_hides_an_action_and_no_level_the_action_log(console: OwnPages) -> None:
+    """As under `ottla up`, which gives its console the level WARNING."""
+    stream = io.StringIO()
+    handler = logs.set_up(stream, level="WARNING")
+    try:
+        assert {console.post("/done") for _ in range(30)} == {200}
+        assert {console.post("/refused") for _ in range(30)} == {403}
+        assert {console.visitor.post("/done", {}).status for _ in range(30)} == {403}
+        assert console.post("/other") == 200
+    finally:
+        logs.tear_down(handler)
+    written = stream.getvalue()
+    assert written.count("INFO    console.action_log: everybody at 127.0.0.1: /done ended with status 303") == 30
+    assert written.count("/refused failed with status 403") == 30
+    assert written.count("/other ended with status 303") == 1
+    assert 0 < written.count("the gate refused /done") < 30, "who has not passed the gate has done nothing"

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -74,23 +75,44 @@ def test_json_lines(stream: io.StringIO) -> None:
     assert second["error"].endswith("ValueError: broken")
 
 
-def record(text: str, at_s: float) -> logging.LogRecord:
-    made = logging.LogRecord("ottla.x", logging.INFO, "file", 1, text, (), None)
-    made.created = at_s
-    return made
+def record(text: str) -> logging.LogRecord:
+    return logging.LogRecord("ottla.x", logging.INFO, "file", 1, text, (), None)
 
 
 def test_repeats_are_counted_not_written() -> None:
-    repeats = logs.RepeatFilter(burst=2, window_s=10)
-    assert [repeats.filter(record("same", at)) for at in (0, 1, 2, 3)] == [True, True, False, False]
-    assert repeats.filter(record("other", 3))
-    late = record("same", 11)
+    times_s = iter((0.0, 1.0, 2.0, 3.0, 3.0, 11.0))
+    repeats = logs.RepeatFilter(burst=2, window_s=10, clock_s=lambda: next(times_s))
+    assert [repeats.filter(record("same")) for _ in range(4)] == [True, True, False, False]
+    assert repeats.filter(record("other"))
+    late = record("same")
     assert repeats.filter(late)
     assert late.getMessage() == "same (and 2 more like it)"
+
+
+def test_windows_end_also_after_the_clock_was_set_back() -> None:
+    repeats = logs.RepeatFilter(burst=1, window_s=0.05)
+    assert [repeats.filter(record("same")) for _ in range(2)] == [True, False]
+    time.sleep(0.06)
+    late = record("same")
+    late.created -= 3_600
+    assert repeats.filter(late)
+
+
+def test_a_complete_log_is_written_whole_at_any_level(stream: io.StringIO) -> None:
+    complete = logs.complete_log("ottla.test.complete")
+    handler = logs.set_up(stream, level="ERROR")
+    for number in range(100):
+        complete.info("number %d", number)
+        complete.getChild("below").info("below")
+        LOG.info("number %d", number)
+    complete.debug("not shown")
+    logs.tear_down(handler)
+    written = stream.getvalue()
+    assert (written.count("INFO    test.complete: number"), written.count("\n")) == (100, 120)
 
 
 def test_the_memory_for_repeats_is_bounded() -> None:
     repeats = logs.RepeatFilter()
     for number in range(5_000):
-        repeats.filter(record(f"text {number}", 0))
+        repeats.filter(record(f"text {number}"))
     assert len(repeats._seen) <= 1_000

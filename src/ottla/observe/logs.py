@@ -4,10 +4,15 @@ Bounded means: a line is cut at a fixed length, line breaks inside a message can
 repeated in a tight loop is written a few times per window and then only counted. Messages are told apart by their
 templates, so log with arguments (`log.warning("lost %s", peer)`), not with f-strings. Warnings and errors say what to
 do: the remedies are declared in `remedies.py`, by the same templates.
+
+A log that tells who has done what (`complete_log`) is written whole, whatever the level and however often a line
+comes. Whoever writes to it bounds how many lines there are.
 """
 
 import json
 import logging
+import time
+from collections.abc import Callable
 from typing import IO, Literal
 
 from ottla.model.limits import LOG_LINE_CHARS_MAX
@@ -18,6 +23,18 @@ ROOT = "ottla"
 _COLOURS = {"DEBUG": "\x1b[2m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[1;31m"}
 _RESET = "\x1b[0m"
 _TEMPLATES_MAX = 1_000
+# The loggers of which each line is written, and below which the level is always INFO.
+_COMPLETE: set[str] = set()
+
+
+def complete_log(name: str) -> logging.Logger:
+    """Return a logger of which each line from INFO on is written: neither the level that `set_up` is given nor repeats
+    hold one back. Loggers below it have the same level, and their repeats are counted, not written.
+    """
+    _COMPLETE.add(name)
+    logger = logging.getLogger(name)
+    logger.setLevel(logging.INFO)
+    return logger
 
 
 class PlainFormatter(logging.Formatter):
@@ -28,10 +45,10 @@ class PlainFormatter(logging.Formatter):
         self._coloured = coloured
 
     def format(self, record: logging.LogRecord) -> str:
-        time = f"{self.formatTime(record, self.datefmt)}.{int(record.msecs):03}"
+        at = f"{self.formatTime(record, self.datefmt)}.{int(record.msecs):03}"
         name = record.name.removeprefix(ROOT + ".")
         remedy = remedy_of(record)
-        line = f"{time} {record.levelname:<7} {name}: {_message(record)}" + (f" -> {remedy}" if remedy else "")
+        line = f"{at} {record.levelname:<7} {name}: {_message(record)}" + (f" -> {remedy}" if remedy else "")
         if self._coloured and record.levelname in _COLOURS:
             line = f"{_COLOURS[record.levelname]}{line}{_RESET}"
         if record.exc_info:
@@ -61,21 +78,27 @@ class JsonFormatter(logging.Formatter):
 
 
 class RepeatFilter(logging.Filter):
-    """Lets each message template through `burst` times per window; a later window tells how many were left out."""
+    """Lets each message template through `burst` times per window; a later window tells how many were left out.
 
-    def __init__(self, burst: int = 20, window_s: float = 10) -> None:
+    Windows are of steady time: after the machine's clock was set back they end as before. Complete logs pass.
+    """
+
+    def __init__(self, burst: int = 20, window_s: float = 10, clock_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
+        self._clock_s = clock_s
         self._burst = burst
         self._window_s = window_s
         self._seen: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        key = (record.name, str(record.msg))
-        start, count = self._seen.get(key, (record.created, 0))
-        if record.created - start >= self._window_s:
+        if record.name in _COMPLETE:
+            return True
+        key, now_s = (record.name, str(record.msg)), self._clock_s()
+        start, count = self._seen.get(key, (now_s, 0))
+        if now_s - start >= self._window_s:
             if count > self._burst:
                 record.msg = f"{record.msg} (and {count - self._burst} more like it)"
-            start, count = record.created, 0
+            start, count = now_s, 0
         if key not in self._seen and len(self._seen) >= _TEMPLATES_MAX:
             self._seen.clear()
         self._seen[key] = (start, count + 1)

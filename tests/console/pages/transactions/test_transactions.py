@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import io
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +17,7 @@ from tests.support.requests.transactional import Transactional
 from ottla.client.blocking.blocking import Blocking
 from ottla.console.named import named_path
 from ottla.model.ids import TopicPartition
+from ottla.observe import logs
 from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.secure import SecureBroker
 
@@ -50,8 +51,17 @@ def open_in(broker: EmbeddedBroker, topic: str, name: str) -> bool:
         )
 
 
+@pytest.fixture
+def action_log() -> Iterator[io.StringIO]:
+    """What the console of `ottla up` logs."""
+    stream = io.StringIO()
+    handler = logs.set_up(stream, level="WARNING")
+    yield stream
+    logs.tear_down(handler)
+
+
 def test_an_open_transaction_is_shown_and_aborted(
-    broker: EmbeddedBroker, visitor: Visitor, caplog: pytest.LogCaptureFixture
+    broker: EmbeddedBroker, visitor: Visitor, action_log: io.StringIO
 ) -> None:
     fill(broker.bootstrap, "paid", 5)
     with opened({"bootstrap.servers": broker.bootstrap}, "pay", "paid") as producer:
@@ -67,10 +77,9 @@ def test_an_open_transaction_is_shown_and_aborted(
         other = {"name": "pay", "reason": "r", "started_ms": "1"}
         shown = visitor.send("/transactions/pay/abort", "/transactions/pay/abort", **other)
         assert "another one has begun" in shown.words
-        with caplog.at_level(logging.INFO):
-            done = visitor.send("/transactions/pay/abort", "/transactions/pay/abort", name="pay", reason="ticket\n7")
+        done = visitor.send("/transactions/pay/abort", "/transactions/pay/abort", name="pay", reason="ticket\n7")
         assert "is aborted, and its producer fenced" in done.words and not open_in(broker, "paid", "pay")
-        assert any("reason: ticket" in line for line in caplog.messages)
+        assert "everybody at 127.0.0.1: the transaction of pay was aborted; reason: ticket" in action_log.getvalue()
         with pytest.raises(KafkaException):
             producer.commit_transaction(30)
         refused = visitor.get("/transactions/pay/abort")
@@ -90,7 +99,9 @@ def test_a_hostile_transactional_id(broker: EmbeddedBroker, visitor: Visitor) ->
             assert "is aborted" in visitor.send(to, to, name=each, reason="r").words
 
 
-def test_a_hanging_transaction_is_found_and_ended(broker: EmbeddedBroker, visitor: Visitor) -> None:
+def test_a_hanging_transaction_is_found_and_ended(
+    broker: EmbeddedBroker, visitor: Visitor, action_log: io.StringIO
+) -> None:
     with Blocking(broker.bootstrap) as client:
         client.admin.topics.create("hung")
     side = Side("ottla", broker.bootstrap)
@@ -103,6 +114,7 @@ def test_a_hanging_transaction_is_found_and_ended(broker: EmbeddedBroker, visito
         to = "/transactions/in/hung/0/0"
         assert "not the hanging transaction" in visitor.send(to, to, reason="r", producer_id="999999").words
         assert "that hung in hung-0 is aborted" in visitor.send(to, to, reason="r").words
+        assert "the transaction that hung in hung-0 since offset 0 was aborted; reason: r" in action_log.getvalue()
         assert not open_in(broker, "hung", "nobody")
         gone = visitor.get(to)
         assert gone.status == 400 and "has ended meanwhile" in gone.words

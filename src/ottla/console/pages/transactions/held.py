@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator
 
+from ottla.console.action_log import note_reason
 from ottla.console.answers import Page, PartStream, Redirect, StreamPart
 from ottla.console.call import PageCall
 from ottla.console.html import Content, Markup, path_to, tag
@@ -19,7 +19,7 @@ from ottla.console.pages.transactions.words import (
 )
 from ottla.console.parts.forms import field, form, hidden
 from ottla.console.parts.tables import Column, plain_table
-from ottla.console.parts.words import badge, card, facts, link, notice, stream, told, visible
+from ottla.console.parts.words import badge, card, facts, link, notice, stream, told
 from ottla.console.refusals import WrongInput
 from ottla.console.routing import action, page
 from ottla.model import limits
@@ -27,8 +27,6 @@ from ottla.model.ids import TopicPartition
 from ottla.operations.formats import parse_index, time_text
 from ottla.operations.group_lags import readable
 from ottla.operations.held_partitions import HeldPartition, OpenInPartition, find_held, held_of
-
-log = logging.getLogger(__name__)
 
 _STEP_S = 0.3
 _INTRO = (
@@ -171,7 +169,7 @@ async def abort_hanging(call: PageCall) -> Redirect:
     if found.transactional_id is not None or found.producer.producer_id != call.number("producer_id"):
         raise WrongInput("this is not the hanging transaction that you have seen", "look at the held partitions again")
     await call.admin.transactions.abort_in(at, offset)
-    log.info("%s: the hanging transaction at %d was aborted; reason: %s", visible(str(at)), offset, visible(reason))
+    note_reason(call, f"the transaction that hung in {at} since offset {offset}", reason)
     return Redirect(HELD_PATH, done=f"The transaction that hung in {place_text(at)} is aborted")
 
 

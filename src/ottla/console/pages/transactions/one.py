@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-
 from ottla.client.admin.transactions import TransactionDescription
+from ottla.console.action_log import note_reason
 from ottla.console.answers import Page, Redirect
 from ottla.console.call import PageCall
 from ottla.console.html import Content, Markup, path_to, tag
@@ -25,8 +24,6 @@ from ottla.model.ids import TopicPartition
 from ottla.operations.formats import time_text
 from ottla.operations.group_lags import readable
 from ottla.operations.held_partitions import HeldPartition, held_of
-
-log = logging.getLogger(__name__)
 
 _ABORTABLE = "Ongoing"  # the outcome of a transaction in any other state is decided
 
@@ -130,7 +127,7 @@ async def abort_transaction(call: PageCall) -> Redirect:
     if found.started_ms != call.number("started_ms"):
         raise WrongInput("the transaction that you have seen is over, and another one has begun", "look at it again")
     await call.admin.transactions.abort(name)
-    log.info("transactional id %s: its transaction was aborted; reason: %s", visible(name), visible(reason))
+    note_reason(call, f"the transaction of {name}", reason)
     return Redirect(
         named_path("transactions", name), done=f"The transaction of {name} is aborted, and its producer fenced"
     )
