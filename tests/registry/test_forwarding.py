@@ -197,6 +197,24 @@ def test_a_leader_is_in_the_topic_before_it_is_asked(start: Start) -> None:
     assert leader.service is not None and leader.service.is_leader
 
 
+def test_a_registry_that_is_elected_meanwhile_does_it_itself(start: Start) -> None:
+    """The leader it forwards to is gone, and before it gives up it is the leader."""
+    stranger, registry = Stranger(), start(timeout_ms=10_000)
+    service: Any = registry.service
+    election = service._running.election
+    own = election.identity
+    follow(registry, stranger.identity)
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(change(registry)))
+    asking.start()
+    until(lambda: service._running.store._writer is None)  # it forwards
+    election.verdict = ElectionResult(100, own, is_self=True)
+    asking.join(5)  # far below twice the timeout, for which it asks a leader
+    assert answers and answers[0].content == {"id": 1}, answers
+    assert stranger.requests == []
+    stranger.close()
+
+
 @pytest.mark.parametrize(
     "fields",
     [
