@@ -119,7 +119,7 @@ def test_the_demo_runs_and_checks_everything(spark_tools: None, tmp_path: Path) 
         env={**os.environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"},
     )
     assert process.stdout is not None
-    begun, visitor = "", None
+    begun, visitor, totals = "", None, ""
     for line in process.stdout:
         begun += line
         if "✓ metrics" in line:
@@ -128,9 +128,14 @@ def test_the_demo_runs_and_checks_everything(spark_tools: None, tmp_path: Path) 
         if "✓ console" in line:
             visitor = Visitor(re.findall(r"http://[\d.:]+\d", line)[0])
             assert "1 of 1 brokers up" in visitor.get("/").words
+        if "✓ totals" in line:
+            totals = "/topics/" + line.split("/topics/")[1].strip()
         if re.search(r"[1-9][\d,]* sales,", line):
             break
     assert visitor is not None
+    until(lambda: visitor.get("/pipelines/shop").text, lambda text: 'href="/topics/sales/totals"' in text)
+    live = re.findall(r'data-live="([^"]*)"', visitor.get(totals).text)[0].replace("&amp;", "&")
+    assert "sum of cents by country" in until(lambda: visitor.part(live).words, lambda words: "records read" in words)
     both = ("spark-shop-sales", "spark-shop-revenue")
     until(lambda: visitor.get("/groups").words, lambda words: all(each in words for each in both))
     rest, errors = process.communicate(timeout=COMMAND_S)

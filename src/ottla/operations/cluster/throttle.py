@@ -98,10 +98,10 @@ def tell_of(left: Throttles | None, tell: Callable[[str], None]) -> None:
 
 @asynccontextmanager
 async def throttled(
-    admin: Admin, moves: Iterable[ReplicaMove], rate: int | None, tell: Callable[[str], None]
+    admin: Admin, moves: Iterable[ReplicaMove], rate: int | None, tell: Callable[[str], None], way_off: str = _TAKE_OFF
 ) -> AsyncIterator[None]:
     """A context in which moves are carried out at this rate (None: unlimited). Its throttles are removed at the end.
-    `tell` is told which throttles stay.
+    `tell` is told which throttles stay, and `way_off`: how the user takes them off.
     """
     known = NOTHING
     try:
@@ -111,7 +111,7 @@ async def throttled(
             tell(f"{each} has a throttle that somebody else set: it stays as it is.")
         yield
     except BaseException:
-        await hand_over(admin, known, tell)
+        await hand_over(admin, known, tell, way_off)
         raise
     await take_off(admin, known)
 
@@ -175,7 +175,7 @@ async def take_off(admin: Admin, known: Throttles = NOTHING) -> Throttles:
     return found._replace(brokers=tuple(away))
 
 
-async def hand_over(admin: Admin, known: Throttles, tell: Callable[[str], None]) -> None:
+async def hand_over(admin: Admin, known: Throttles, tell: Callable[[str], None], way_off: str = _TAKE_OFF) -> None:
     """Called if the command ends before its moves: the throttle stays while moves go on, and is removed if there are
     none.
     """
@@ -187,9 +187,9 @@ async def hand_over(admin: Admin, known: Throttles, tell: Callable[[str], None])
             if not known.topics and not (await find(admin)).topics:
                 return
     except (ApiError, ClientError, TimeoutError):
-        tell(f"Whether the throttle is still set is not known: {_TAKE_OFF}.")
+        tell(f"Whether the throttle is still set is not known: {way_off}.")
         return
-    tell(f"The moves under way are throttled still: {_TAKE_OFF}, as does the next `ottla cluster` command that moves.")
+    tell(f"The moves under way are throttled still: {way_off}, as does the next `ottla cluster` command that moves.")
 
 
 async def _rates(admin: Admin, brokers: Iterable[int]) -> Outcomes[Resource, list[ConfigEntry]]:

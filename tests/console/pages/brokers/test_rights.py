@@ -54,6 +54,8 @@ def test_a_real_kafka(real_kafka: RealKafka) -> None:
             ("/brokers/1", "metadata.version"),
             ("/brokers/quorum", "leader"),
             ("/brokers/moves", "Nothing moves."),
+            ("/brokers/moves/new", "Which partition, and where to"),
+            ("/brokers/quorum/1/remove", "Take the vote of node 1 away"),
             ("/brokers/balance", "nothing to move"),
             ("/brokers/features", "metadata.version"),
             ("/brokers/leaders", "preferred replicas lead everywhere"),

@@ -34,6 +34,8 @@ from ottla.operations.failures import message_of
 
 log = logging.getLogger(__name__)
 
+_WAY_OFF = "the page Moves takes it off"
+
 
 class KeptPlan(NamedTuple):
     """A plan that was shown: its `moves` may be more than the plan's, as elections of leaders are."""
@@ -111,7 +113,7 @@ class ReplicaMoves:
         try:
             async with Admin(self._access.client_options) as admin:
                 begun = under_way(await look(admin))
-                async with throttled(admin, (*begun, *moves), rate, self.told.append):
+                async with throttled(admin, (*begun, *moves), rate, self.told.append, _WAY_OFF):
                     mover = Mover(admin, moves, begun, at_once=at_once, on_progress=on_progress)
                     self.failed = mover.failed
                     await mover.run()
