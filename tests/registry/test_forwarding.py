@@ -209,8 +209,8 @@ def test_a_registry_that_is_elected_meanwhile_does_it_itself(start: Start) -> No
     asking.start()
     until(lambda: service._running.store._writer is None)  # it forwards
     election.verdict = ElectionResult(100, own, is_self=True)
-    asking.join(5)  # far below twice the timeout, for which it asks a leader
-    assert answers and answers[0].content == {"id": 1}, answers
+    asking.join()  # after twice the timeout without a leader it would be refused
+    assert answers[0].content.get("id") == 1, answers
     assert stranger.requests == []
     stranger.close()
 
