@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import http.client
-import re
 from typing import NamedTuple
 
+from ottla.operations.metrics.samples import lines_of, sample_in
 from ottla.testing.broker import EmbeddedBroker
 
 ON = {"ottla.metrics.listener": "127.0.0.1:0"}
-_LINE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -27,14 +25,13 @@ class Scrape:
     def __init__(self, text: str) -> None:
         self.text = text
         self.samples: dict[tuple[str, Labels], float] = {}
-        for line in text.splitlines():
-            if not line.startswith("#"):
-                found = _LINE.fullmatch(line)
-                assert found is not None, line
-                labels = tuple(sorted(_LABEL.findall(found[2] or "")))
-                key = found[1], labels
-                assert key not in self.samples, f"{line} comes twice"
-                self.samples[key] = float(found[3])
+        for line in lines_of(text):
+            found = sample_in(line)
+            assert found is not None, line
+            name, labels, value = found
+            key = name, tuple(sorted(labels.items()))
+            assert key not in self.samples, f"{line} comes twice"
+            self.samples[key] = value
 
     def __call__(self, name: str, **labels: str) -> float:
         return self.samples[name, tuple(sorted(labels.items()))]

@@ -108,8 +108,8 @@ def add_metrics(
             continue
         advance(f"bundle: {what}")
         try:
-            text = metrics_of(broker, settings.values, security)
+            told = metrics_of(broker, settings.values, security)
         except NoMetricsError as error:
             archive.miss(what, str(error))
         else:
-            archive.add_text(f"metrics/node-{broker.node_id}.txt", text, what)
+            archive.add_text(f"metrics/node-{broker.node_id}.txt", told.text, what)

@@ -11,6 +11,7 @@ import http.client
 import ssl
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from ottla.client.errors import ClientError
@@ -34,14 +35,25 @@ class NoMetricsError(Exception):
     """A node does not tell its metrics; the message says why."""
 
 
-def metrics_of(broker: AdvertisedBroker, settings: Mapping[str, str], security: Security | None) -> str:
-    """Return the metrics of a node, of which these settings are known, as text. Raises NoMetricsError."""
+class ToldMetrics(NamedTuple):
+    """The metrics of a node as it told them, and the same read."""
+
+    text: str
+    samples: MetricSamples
+
+
+def metrics_of(broker: AdvertisedBroker, settings: Mapping[str, str], security: Security | None) -> ToldMetrics:
+    """Return the metrics of a node of which these settings are known. Raises NoMetricsError.
+
+    It waits for the node, and reads an answer of up to METRICS_ANSWER_BYTES_MAX bytes: call it in a thread.
+    """
     url = _url_of(broker, settings)
     text = _answer(url, security)
-    told = {labels.get("node") for labels, _ in MetricSamples(text).of(BUILD.name)}
+    samples = MetricSamples(text)
+    told = {labels.get("node") for labels, _ in samples.of(BUILD.name)}
     if str(broker.node_id) not in told:
         raise NoMetricsError(f"{url} tells the metrics of another node: ask on the machine of node {broker.node_id}")
-    return text
+    return ToldMetrics(text, samples)
 
 
 def _url_of(broker: AdvertisedBroker, settings: Mapping[str, str]) -> str:

@@ -18,14 +18,11 @@ class MetricSamples:
 
     def __init__(self, text: str = "") -> None:
         self._samples: dict[str, list[tuple[Labels, float]]] = defaultdict(list)
-        for line in text.splitlines():
-            found = None if line.startswith("#") else _LINE.fullmatch(line)
+        for line in lines_of(text):
+            found = sample_in(line)
             if found is not None:
-                try:
-                    value = float(found[3])
-                except ValueError:
-                    continue
-                self._samples[found[1]].append((_labels(found[2] or ""), value))
+                name, labels, value = found
+                self._samples[name].append((labels, value))
 
     def of(self, name: str) -> Iterator[tuple[Labels, float]]:
         """The samples of a metric with their labels."""
@@ -54,6 +51,26 @@ class MetricSamples:
             if label in labels and all(labels.get(each) == wanted for each, wanted in having.items()):
                 found[labels[label]] += value
         return dict(found)
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a scrape that are no comments.
+
+    Only a line feed ends a line: the format escapes no other character at which `str.splitlines` would split, so a name
+    of a group or topic that has one would be read as a line of its own.
+    """
+    return [line for line in text.split("\n") if line and not line.startswith("#")]
+
+
+def sample_in(line: str) -> tuple[str, Labels, float] | None:
+    """Return the name, the labels and the value of a line; None if it is no sample."""
+    found = _LINE.fullmatch(line)
+    if found is None:
+        return None
+    try:
+        return found[1], _labels(found[2] or ""), float(found[3])
+    except ValueError:
+        return None
 
 
 def _series(labels: Labels) -> frozenset[tuple[str, str]]:

@@ -154,4 +154,4 @@ class TopSampler:
 
 def _samples_of(broker: AdvertisedBroker, settings: Mapping[str, str], security: Security | None) -> MetricSamples:
     """Asked and read in a thread: of a large cluster there are tens of thousands of lines."""
-    return MetricSamples(metrics_of(broker, settings, security))
+    return metrics_of(broker, settings, security).samples
