@@ -62,6 +62,10 @@ class OwnPages:
         yield b"one"
 
 
+def failing(error: Exception) -> Answer:
+    raise error
+
+
 @pytest.fixture
 def console(monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnPages]:
     table = RouteTable()
@@ -75,6 +79,9 @@ def console(monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnPages]:
 
             table.add(PageRoute(method, pattern, handler))
 
+        declare("GET", "/late", lambda: failing(TimeoutError()))
+        declare("GET", "/lost", lambda: failing(ConnectionResetError()))
+        declare("GET", "/unreadable", lambda: failing(PermissionError(13, "Permission denied", "/some/file")))
         declare("GET", "/fine", lambda: Page("Fine", "it is fine"))
         declare("GET", "/unsafe", lambda: UNSAFE)
         declare("GET", "/far", lambda: Redirect("/€\ud800?q=a b\r\nx=%2F"))
@@ -94,6 +101,16 @@ def test_an_error_while_a_page_is_rendered_is_a_page(console: OwnPages) -> None:
     assert (shown.status, "an error in the console" in shown.words) == (500, True)
     assert "script-src 'self'" in shown.headers["content-security-policy"]
     assert console.visitor.get("/fine").status == 200
+
+
+def test_only_errors_of_the_network_are_told_as_such(console: OwnPages, caplog: pytest.LogCaptureFixture) -> None:
+    late, lost = console.visitor.get("/late"), console.visitor.get("/lost")
+    assert (late.status, lost.status, caplog.records) == (502, 502, [])
+    assert "no answer came in time" in late.words and "are the brokers up?" in lost.words
+    broken = console.visitor.get("/unreadable")
+    assert (broken.status, "are the brokers up?" in broken.words, "/some/file" in broken.words) == (500, False, False)
+    (logged,) = caplog.records
+    assert logged.exc_info and isinstance(logged.exc_info[1], PermissionError)
 
 
 def test_an_error_in_the_frame_itself_still_has_the_headers(console: OwnPages, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from ottla.console.parts.words import notice
 from ottla.console.refusals import RefusedRequest, WrongInput
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.operations.errors import CommandError
-from ottla.operations.failures import message_of
+from ottla.operations.failures import NO_ANSWER, message_of
 from ottla.web.bodies import BodyRefused
 
 log = logging.getLogger(__name__)
@@ -58,8 +58,8 @@ def failure_of(error: Exception, call: PageCall) -> tuple[int, str, str]:
             return 404 if error.is_not_found else 400, str(error), ""
         case AuthenticationError():
             return 403, f"the cluster refuses this user: {error}", ""
-        case ClientError() | TimeoutError() | OSError():
-            return 502, message_of(error) or "no broker has answered in time", "are the brokers up? `ottla doctor`"
+        case _ if isinstance(error, NO_ANSWER):
+            return 502, message_of(error), "are the brokers up? `ottla doctor`"
         case _:
             log.error("%s failed", call.path, exc_info=error)
             return 500, "this page failed: an error in the console", "its log says more"

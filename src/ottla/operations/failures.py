@@ -1,5 +1,7 @@
 """What a user is told of an error: its message, and a hint what could be done next."""
 
+import socket
+
 from ottla.client.errors import (
     AuthenticationError,
     ClientError,
@@ -32,6 +34,9 @@ EXPECTED = (
     UnicodeEncodeError,
     SecretMissing,
 )
+
+# No answer came over the network. Other errors of the operating system are defects where nobody has named a file.
+NO_ANSWER = (ClientError, ConnectionError, TimeoutError, socket.gaierror)
 
 _HINTS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`ottla topic list` shows what there is",
@@ -105,6 +110,8 @@ def message_of(error: BaseException) -> str:
         return f"an argument is not text in UTF-8{_wrong_byte(found)}"
     if isinstance(error, UnicodeEncodeError):
         return f"the output cannot be written in the encoding {error.encoding}"
+    if isinstance(error, TimeoutError):
+        return str(error) or "no answer came in time"
     return str(error) or type(error).__name__
 
 

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ottla.client.admin import Admin
-from ottla.client.errors import ClientError
 from ottla.console.access import Access
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.operations.doctor.cluster.reading import read_cluster
 from ottla.operations.doctor.examination import Examination
 from ottla.operations.doctor.subjects import examine_cluster
-from ottla.operations.failures import message_of
+from ottla.operations.failures import NO_ANSWER, message_of
 from ottla.operations.threads import BlockingWork, in_thread
 
 log = logging.getLogger(__name__)
@@ -75,7 +74,7 @@ class ClusterHealth:
         subjects = None if registry is None else registry.subjects
         try:
             examination = await self._access.aside(lambda admin: _examined(admin, subjects))
-        except (ClientError, ApiError, OSError, TimeoutError) as error:
+        except (ApiError, *NO_ANSWER) as error:
             self.failure = message_of(error)
         except Exception as error:
             log.error("examining the cluster failed", exc_info=error)

@@ -15,13 +15,13 @@ from contextlib import suppress
 from functools import partial
 
 from ottla.client.admin import Admin
-from ottla.client.errors import ClientError
 from ottla.console.access import Access
 from ottla.console.sampling.changes import ClusterChange
 from ottla.console.sampling.moment import ClusterMoment
 from ottla.console.sampling.survey import ClusterSurvey, Surveyed
 from ottla.model import limits
 from ottla.model.errors import ApiError
+from ottla.operations.failures import NO_ANSWER
 from ottla.operations.sampling.sample import TopSample
 
 log = logging.getLogger(__name__)
@@ -54,12 +54,13 @@ class ClusterHistory:
         self._looked_s = time.monotonic()
         if not self.is_sampling:
             self._taken.clear()
+            self._failure = None  # that of a run which has ended is told no more
             self._task = asyncio.get_running_loop().create_task(self._run())
         with suppress(TimeoutError):
             async with asyncio.timeout(_FIRST_S):
                 await self._taken.wait()
         if self._failure is not None:
-            raise self._failure
+            raise _anew(self._failure) from self._failure
 
     def close(self) -> None:
         if self._task is not None:
@@ -100,7 +101,7 @@ class ClusterHistory:
                 is_slow = count % limits.CONSOLE_SLOW_EVERY == 0
                 self._keep(await self._access.aside(partial(self._surveyed, is_slow=is_slow)))
                 self._failure = None
-            except (ClientError, ApiError, OSError, TimeoutError) as error:
+            except (ApiError, *NO_ANSWER) as error:
                 self._failure = error
             except Exception as error:
                 log.error("sampling the cluster failed", exc_info=error)
@@ -124,3 +125,10 @@ class ClusterHistory:
             oldest_s = moment.at_s - limits.CONSOLE_SAMPLES * limits.CONSOLE_SAMPLE_S
             while self.moments[0].at_s < oldest_s:
                 self.moments.popleft()
+
+
+def _anew(error: Exception) -> Exception:
+    """The same error as an object of its own: raised for each visitor, one object would gather all their tracebacks."""
+    made = type(error).__new__(type(error), *error.args)
+    vars(made).update(vars(error))
+    return made

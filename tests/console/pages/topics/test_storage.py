@@ -11,6 +11,7 @@ from ottla.client.admin import Admin
 from ottla.client.admin.segments import LogSegment, PartitionSegments
 from ottla.client.producer.producer import Producer
 from ottla.console.pages.topics.drawing import Retention, segment_picture
+from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.testing.broker import EmbeddedBroker
 
@@ -83,3 +84,18 @@ def test_segments_are_drawn(broker: EmbeddedBroker, visitor: Visitor) -> None:
     assert "0 closed 1.4 MiB" in one
     for wrong in ("x", "7"):
         assert visitor.get(f"/topics/stored/storage?partition={wrong}").status == 400
+
+
+def test_brokers_that_do_not_answer_in_time(
+    broker: EmbeddedBroker, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def create() -> None:
+        async with Admin(broker.bootstrap) as admin:
+            await admin.topics.create("late")
+
+    asyncio.run(create())
+    monkeypatch.setattr(limits, "CONSOLE_FIGURES_S", 0)
+    shown = visitor.get("/topics/late/storage")
+    assert shown.status == 200 and "TimeoutError" not in shown.words
+    assert "Sizes are not told: no answer came in time" in shown.words
+    assert shown.words.count("no answer came in time") == 2, "of sizes, and of segments"

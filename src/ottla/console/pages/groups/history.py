@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -19,11 +20,14 @@ from ottla.client.admin import Admin
 from ottla.client.errors import ClientError
 from ottla.console.access import Access
 from ottla.console.pages.groups.words import SHARE
+from ottla.console.parts.words import visible
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
-from ottla.operations.failures import message_of
+from ottla.operations.failures import NO_ANSWER, message_of
 from ottla.operations.group_lags import partition_lags
+
+log = logging.getLogger(__name__)
 
 OTHERS = "other topics"
 
@@ -134,8 +138,12 @@ async def _sample(admin: Admin, series: LagSeries) -> None:
         try:
             async with asyncio.timeout(limits.CONSOLE_PAGE_S):
                 positions = await _positions(admin, series.group_id, series.kind)
-        except (ApiError, ClientError, TimeoutError, OSError) as error:
-            series.problem = message_of(error) or "no answer in time"
+        except (ApiError, *NO_ANSWER) as error:
+            series.problem = message_of(error)
+            series.pause(loop.time())
+        except Exception as error:
+            log.error("sampling the lag of %s failed", visible(series.group_id), exc_info=error)
+            series.problem = "an error in the console; its log says more"
             series.pause(loop.time())
         else:
             series.problem = ""
