@@ -134,6 +134,7 @@ class Rooms:
         if self.otel is not None and self.otel.tracer is not None:
             yield Stage("the last spans", undo=self.otel.tracer.close)
         yield Stage("replication", undo=None if replication is None else replication.close)
+        yield Stage("watches of requests", undo=self._close_request_log)
         yield Stage("connections of clients", undo=self.connections.close)
 
     def new_context(self, peer: Peer, client: ClientConnection) -> Context:
@@ -263,6 +264,11 @@ class Rooms:
         from ottla.server.api.watching.watched_requests import WatchedRequests  # only when somebody asks
 
         return WatchedRequests(self.runtime, self.connections)
+
+    def _close_request_log(self) -> None:
+        watched = self.__dict__.get("_request_log")  # made when it is first needed
+        if watched is not None:
+            watched.close()
 
     @cached_property
     def _dead_letters(self) -> DeadLetters:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import TimerHandle
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.server.api.api_table import SERVED
-from ottla.server.api.watching.watched_requests import RequestEye
+from ottla.server.api.watching.watched_requests import RequestEye, WatchedRequests
 from ottla.testing.broker import EmbeddedBroker
 from ottla.testing.secure import SecureBroker
 from ottla.wire.frame import request_frame
@@ -128,6 +129,24 @@ def test_few_requests_of_few_clients_are_kept(
     with pytest.raises(ApiError, match="characters"):
         client.admin.requests.of("x" * 251)
     assert client.admin.requests.of("ottla"), "the watches that there are go on"
+
+
+def test_a_stopped_node_looks_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loop may go on, as in a process with several nodes."""
+    looks: list[TimerHandle] = []
+    look_later = WatchedRequests._look_later
+
+    def noted(watched: WatchedRequests) -> None:
+        look_later(watched)
+        assert watched._next_look is not None
+        looks.append(watched._next_look)
+
+    monkeypatch.setattr(WatchedRequests, "_look_later", noted)
+    with EmbeddedBroker(tmp_path / "data") as broker:
+        with Blocking(broker.bootstrap) as client:
+            client.admin.requests.of("shop")
+        assert [each.cancelled() for each in looks] == [False]
+    assert [each.cancelled() for each in looks] == [True]
 
 
 def test_by_principal_with_the_right_to_see_it(tmp_path: Path) -> None:

@@ -73,6 +73,14 @@ class WatchedRequests:
             present[each.context.client_id[:_CHARS], str(each.context.principal)[:_CHARS]] += 1
         return [PresentClient(*who, count) for who, count in present.most_common(limits.REQUEST_CLIENTS_MAX)]
 
+    def close(self) -> None:
+        """End all watches: the node stops."""
+        if self._next_look is not None:
+            self._next_look.cancel()
+        if self.watches:
+            self.watches.clear()
+            self._end()
+
     def _begin(self) -> None:
         for each in self._connections.connections:
             self._put_on(each)
@@ -92,7 +100,10 @@ class WatchedRequests:
             del self.watches[each.wanted]
         if self.watches:
             self._look_later()
-            return
+        else:
+            self._end()
+
+    def _end(self) -> None:
         self._connections.watch_arrivals(None)
         for connection in self._connections.connections:
             if isinstance(connection.around, RequestEye):
