@@ -80,6 +80,14 @@ class PartitionInfo:
     error: ErrorCode = ErrorCode.NONE
 
 
+def replicas_behind(replicas: Iterable[int], isr: Iterable[int], adding: Iterable[int] = ()) -> frozenset[int]:
+    """Return the replicas that are not in sync; a partition that has any is under-replicated.
+
+    Replicas that a reassignment is adding do not count: they are on their way, and nothing has failed.
+    """
+    return frozenset(replicas) - frozenset(isr) - frozenset(adding)
+
+
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
     """Metadata of one topic; `partitions` are in index order."""

@@ -129,6 +129,14 @@ def test_a_deleted_topic_is_no_restart() -> None:
     assert moment_of(before, now, {}).bytes_in == (100 + 40 + 60) / 2
 
 
+def test_replicas_that_are_being_added_are_not_behind() -> None:
+    moving = TopicInfo("t", bytes(16), False, (partition(0, 1, (1, 2, 3), (1,)), partition(1, 1, (1, 3), (1,))))
+    brokers = [AdvertisedBroker(each, "h", 9092) for each in (1, 2, 3)]
+    now = TopSample(2.0, brokers, [moving], adding={A: (3,), B: (3,)})
+    assert [each["out of sync"] for each in rows(TopView.BROKERS, now, now)] == [0, 1, 0]
+    assert rows(TopView.TOPICS, now, now)[0]["under"] == 1, "replica 2 of the first partition is behind"
+
+
 def test_requests_in_a_version_that_is_no_more_told_are_no_restart() -> None:
     told = 'kafka_network_requestmetrics_requests_total{request="Produce",version="%d"} %d\n'
     brokers = [AdvertisedBroker(1, "h", 9092)]

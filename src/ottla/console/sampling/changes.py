@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from ottla.client.metadata import NO_LEADER, PartitionInfo
+from ottla.client.metadata import NO_LEADER, PartitionInfo, replicas_behind
 from ottla.console.html import path_to
 from ottla.console.named import named_path
 from ottla.console.parts.words import Mood
@@ -113,8 +113,8 @@ def _partitions(
     lost = [at for at in both if later[at].leader == NO_LEADER != earlier[at].leader]
     found = [at for at in both if earlier[at].leader == NO_LEADER != later[at].leader]
     still = [at for at in both if at not in moving and set(earlier[at].replicas) == set(later[at].replicas)]
-    behind = [at for at in still if is_behind(later[at]) and not is_behind(earlier[at])]
-    again = [at for at in still if is_behind(earlier[at]) and not is_behind(later[at])]
+    behind = [at for at in still if _is_behind(later[at]) and not _is_behind(earlier[at])]
+    again = [at for at in still if _is_behind(earlier[at]) and not _is_behind(later[at])]
     for which, what, mood in (
         (moved, "{} moved to another leader", "plain"),
         (lost, "{} has no leader", "bad"),
@@ -147,6 +147,6 @@ def _by_partition(sample: TopSample) -> dict[TopicPartition, PartitionInfo]:
     return {TopicPartition(topic.name, each.index): each for topic in sample.topics for each in topic.partitions}
 
 
-def is_behind(partition: PartitionInfo) -> bool:
+def _is_behind(partition: PartitionInfo) -> bool:
     """Whether a replica is not in sync."""
-    return not set(partition.replicas) <= set(partition.isr)
+    return bool(replicas_behind(partition.replicas, partition.isr))

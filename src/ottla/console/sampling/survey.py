@@ -25,7 +25,6 @@ from ottla.console.sampling.changes import (
     changed_groups,
     changed_settings,
     changes_between,
-    is_behind,
 )
 from ottla.console.sampling.moment import ClusterMoment, moment_of, moment_of_offsets, worst_lags
 from ottla.model import limits
@@ -86,8 +85,7 @@ class ClusterSurvey:
         """Look once. Raises if no broker answers."""
         now, before = await self._sampler.take(TopView.BROKERS), self._before
         quorum = await _or_none(self._admin.voters.quorum())
-        moves = await _or_none(self._admin.replicas.reassignments())
-        moving = frozenset(each.partition for each in moves or ())
+        moving = frozenset(now.adding)
         self._changes, self._moments = [], []
         if before is not None:
             self._changes += changes_between(before, now, moving, _now_ms())
@@ -97,14 +95,13 @@ class ClusterSurvey:
             self._moments.append(moment_of(before, now, worst_lags(self._groups)))
         self._before = now
         every = [(topic.name, each) for topic in now.topics for each in topic.partitions]
-        out_of_sync = [TopicPartition(topic, each.index) for topic, each in every if is_behind(each)]
         return Surveyed(
             now,
             quorum,
             moving,
             len(every),
             sum(each.leader == NO_LEADER for _, each in every),
-            sum(at not in moving for at in out_of_sync),
+            sum(bool(now.behind(topic, each)) for topic, each in every),
             tuple(rows(TopView.BROKERS, before or now, now)),
             self._groups,
             tuple(self._changes),

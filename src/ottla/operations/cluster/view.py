@@ -14,7 +14,7 @@ from ottla.client.admin.nodes import LogDir
 from ottla.client.admin.replicas import Reassignment
 from ottla.client.admin.voters import QuorumState
 from ottla.client.errors import ClientError
-from ottla.client.metadata import NO_LEADER, AdvertisedBroker
+from ottla.client.metadata import NO_LEADER, AdvertisedBroker, replicas_behind
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
@@ -48,8 +48,7 @@ class PartitionView(NamedTuple):
     @property
     def is_under_replicated(self) -> bool:
         """Whether a replica is not in sync; replicas that a move is adding do not count."""
-        adding = self.move.adding if self.move is not None else ()
-        return any(each not in self.isr for each in self.replicas if each not in adding)
+        return bool(replicas_behind(self.replicas, self.isr, () if self.move is None else self.move.adding))
 
     @property
     def is_under_min_isr(self) -> bool:

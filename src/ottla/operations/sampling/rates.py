@@ -39,6 +39,7 @@ def per_second(growth: float | None, elapsed_s: float) -> float | None:
 def _brokers(before: TopSample, now: TopSample) -> list[Row]:
     elapsed_s = now.at_s - before.at_s
     partitions = [each for topic in now.topics for each in topic.partitions]
+    behind = [now.behind(topic.name, each) for topic in now.topics for each in topic.partitions]
     found: list[Row] = []
     for broker in now.brokers:
         led = [each for each in partitions if each.leader == broker.node_id]
@@ -48,7 +49,7 @@ def _brokers(before: TopSample, now: TopSample) -> list[Row]:
             "state": "fenced" if broker.is_fenced else "up",
             "leaders": len(led),
             "replicas": sum(broker.node_id in each.replicas for each in partitions),
-            "out of sync": sum(broker.node_id in set(each.replicas) - set(each.isr) for each in partitions),
+            "out of sync": sum(broker.node_id in each for each in behind),
         }
         if now.metrics:
             row |= _measured(before.metrics.get(broker.node_id), now.metrics.get(broker.node_id), elapsed_s)
@@ -92,7 +93,7 @@ def _topics(before: TopSample, now: TopSample) -> list[Row]:
         {
             "topic": topic.name,
             "partitions": len(topic.partitions),
-            "under": sum(set(each.replicas) > set(each.isr) for each in topic.partitions),
+            "under": sum(bool(now.behind(topic.name, each)) for each in topic.partitions),
             "offline": sum(each.leader == NO_LEADER for each in topic.partitions),
             "records/s": per_second(written.get(topic.name), elapsed_s),
             "bytes/s": per_second(grown.get(topic.name), elapsed_s),

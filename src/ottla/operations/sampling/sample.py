@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ottla.client.consumer.offsets import PartitionBounds
 from ottla.client.errors import ClientError
-from ottla.client.metadata import AdvertisedBroker, TopicInfo
+from ottla.client.metadata import AdvertisedBroker, PartitionInfo, TopicInfo, replicas_behind
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
 from ottla.model.resources import Resource
@@ -24,6 +24,7 @@ from ottla.operations.threads import BlockingWork, in_thread
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin.groups import GroupListing
+    from ottla.client.admin.replicas import Reassignment
     from ottla.client.security.security import Security
     from ottla.operations.doctor.cluster.cluster_seen import GroupLag
 
@@ -56,6 +57,13 @@ class TopSample:
     lags: Sequence[GroupLag] = ()
     metrics: dict[int, MetricSamples] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
+    # Of each partition with a reassignment under way, the replicas that are being added. Empty if it is not known.
+    adding: Mapping[TopicPartition, Sequence[int]] = field(default_factory=dict)
+
+    def behind(self, topic: str, partition: PartitionInfo) -> frozenset[int]:
+        """Return the replicas of a partition that are not in sync, without those that are being added."""
+        adding = self.adding.get(TopicPartition(topic, partition.index), ())
+        return replicas_behind(partition.replicas, partition.isr, adding)
 
 
 class TopSampler:
@@ -79,6 +87,9 @@ class TopSampler:
         groups: Sequence[GroupListing] = ()
         lags: Sequence[GroupLag] = ()
         metrics: dict[int, MetricSamples] = {}
+        moves: Sequence[Reassignment] = ()
+        if view in (TopView.BROKERS, TopView.TOPICS):  # who may not see them sees no less for it
+            moves = await self._part("reassignments", self._admin.replicas.reassignments(), []) or ()
         if view in (TopView.TOPICS, TopView.GROUPS):
             bounds = await self._part("offsets", self._bounds(topics, alive), missing) or {}
         now_s = asyncio.get_running_loop().time()
@@ -101,6 +112,7 @@ class TopSampler:
             lags,
             metrics,
             tuple(missing),
+            {each.partition: each.adding for each in moves},
         )
 
     async def _part(self, what: str, work: Awaitable[T], missing: list[str]) -> T | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.client.metadata import NO_LEADER, PartitionInfo, TopicInfo
+from ottla.client.metadata import NO_LEADER, PartitionInfo, TopicInfo, replicas_behind
 from ottla.console.answers import Page
 from ottla.console.call import PageCall
 from ottla.console.html import Content, Markup, path_to
@@ -67,7 +67,7 @@ def is_offline(partition: PartitionInfo) -> bool:
 
 
 def is_under_replicated(partition: PartitionInfo) -> bool:
-    return len(partition.isr) < len(partition.replicas)
+    return bool(replicas_behind(partition.replicas, partition.isr))
 
 
 def state_of(topic: TopicInfo) -> Markup:

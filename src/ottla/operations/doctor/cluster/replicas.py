@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ottla.client.metadata import NO_LEADER, PartitionInfo
+from ottla.client.metadata import NO_LEADER, PartitionInfo, replicas_behind
 from ottla.model.ids import TopicPartition
 from ottla.model.topic_settings import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from ottla.operations.doctor.check import HealthLevel, Symptom, UnseenError, some
@@ -39,11 +39,7 @@ def partition_offline(cluster: ClusterSeen) -> Iterator[Symptom]:
 )
 def under_replicated(cluster: ClusterSeen) -> Iterator[Symptom]:
     adding = {each.partition: each.adding for each in cluster.moves.value or ()}
-    behind = [
-        at
-        for at, each in cluster.partitions()
-        if any(replica not in each.isr for replica in each.replicas if replica not in adding.get(at, ()))
-    ]
+    behind = [at for at, each in cluster.partitions() if replicas_behind(each.replicas, each.isr, adding.get(at, ()))]
     if behind:
         yield Symptom(f"{len(behind)} partitions: {some(behind)}")
 
