@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
 from ottla.client.admin import Admin
+from ottla.client.errors import NotConnected
 from ottla.client.options import ClientOptions
 
 T = TypeVar("T")
@@ -29,20 +30,34 @@ class AsideClient:
     def __init__(self, options: ClientOptions) -> None:
         self._options = options
         self._admin: Admin | None = None
+        self._is_used = False
+        self._is_closed = False
 
     async def run(self, work: Callable[[Admin], Awaitable[T]]) -> T:
-        """Do some work there, and wait for its result. Who is cancelled cancels the work."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._do(work), _loop()))
+        """Do some work there, and wait for its result; who is cancelled cancels it. Raises NotConnected once closed."""
+        self._is_used = True
+        return await _beside(self._do(work))
 
     async def close(self) -> None:
-        if self._admin is not None:
-            await self.run(lambda admin: admin.close())
-            self._admin = None
+        if self._is_used:
+            await _beside(self._close())
+        self._is_closed = True
 
     async def _do(self, work: Callable[[Admin], Awaitable[T]]) -> T:
+        if self._is_closed:
+            raise NotConnected("the session is over")
         if self._admin is None:
             self._admin = Admin(self._options)
         return await work(self._admin)
+
+    async def _close(self) -> None:
+        self._is_closed = True
+        if self._admin is not None:
+            await self._admin.close()
+
+
+async def _beside(work: Coroutine[None, None, T]) -> T:
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, _loop()))
 
 
 def _loop() -> asyncio.AbstractEventLoop:

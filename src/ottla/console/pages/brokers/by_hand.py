@@ -23,6 +23,7 @@ from ottla.model.ids import TopicPartition
 from ottla.operations.cluster import reassignment
 from ottla.operations.cluster.view import BrokerView, ClusterView, PartitionView, look
 from ottla.operations.formats import size_text
+from ottla.operations.threads import BlockingWork, in_thread
 
 _BETWEEN = re.compile(r"[,\s]+")
 
@@ -43,7 +44,7 @@ async def by_hand(call: PageCall) -> Page:
         typed.said,
         card("Which partition, and where to", _question(call, typed, found)),
         None if found is None else _now(found),
-        None if found is None or wanted is None else _preview(call, view, found, wanted),
+        None if found is None or wanted is None else await _preview(call, view, found, wanted),
         card("Brokers", plain_table(_columns(found), view.brokers)),
     ]
     return Page("Move a partition", content, (BROKERS, MOVES), typed.status)
@@ -96,8 +97,8 @@ def _now(found: PartitionView) -> Markup:
     return card(["Now: ", told(str(found.at))], facts(pairs))
 
 
-def _preview(call: PageCall, view: ClusterView, found: PartitionView, wanted: tuple[int, ...]) -> Content:
-    plan = reassignment.plan(view, {found.at: wanted})
+async def _preview(call: PageCall, view: ClusterView, found: PartitionView, wanted: tuple[int, ...]) -> Content:
+    plan = await in_thread(BlockingWork.rows, reassignment.plan, view, {found.at: wanted})
     kept = ReplicaMoves.of(call.access).keep(f"Moving {found.at} to {_listed(wanted)}", plan, plan.moves)
     warnings = _warnings(view, found, wanted) if plan.moves else []
     return [warn_of_internal(found.at.topic), warnings, plan_shown(call, kept, view)]

@@ -6,11 +6,13 @@ from ottla.client.admin.configs import ConfigEntry, Synonym
 from ottla.client.metadata import AdvertisedBroker
 from ottla.console.answers import Answer, Page, Redirect
 from ottla.console.call import PageCall
+from ottla.console.failures import REFUSALS
 from ottla.console.html import Content, Markup, path_to, tag
 from ottla.console.pages.brokers.one import broker_of
 from ottla.console.pages.brokers.parts import BROKERS
 from ottla.console.parts.forms import choice, field, form
 from ottla.console.parts.tables import Column, listing, plain_table
+from ottla.console.parts.typed import TypedForm
 from ottla.console.parts.words import badge, card, code, facts, link, tabs, told
 from ottla.console.refusals import RefusedRequest
 from ottla.console.routing import action, page
@@ -49,6 +51,10 @@ async def settings(call: PageCall) -> Page:
 
 @page("/brokers/{broker}/settings/{setting}")
 async def setting(call: PageCall) -> Page:
+    return await _setting(call, TypedForm(call))
+
+
+async def _setting(call: PageCall, typed: TypedForm) -> Page:
     broker = await broker_of(call)
     entry = await _entry(call, broker)
     about = facts(
@@ -61,9 +67,10 @@ async def setting(call: PageCall) -> Page:
     )
     said = tag("p", told(entry.documentation or "There is no text about it."))
     trail = (*_trail(broker), ("Settings", path_to("brokers", broker.node_id, "settings")))
-    changing = None if entry.is_read_only else card("Change it", _forms(call, broker, entry))
+    changing = None if entry.is_read_only else card("Change it", _forms(call, broker, entry, typed))
     others = card("Where values come from, the first counts", plain_table(_SYNONYMS, entry.synonyms))
-    return Page(entry.name, [card("Now", said, about), changing, others if entry.synonyms else None], trail=trail)
+    content = [typed.said, card("Now", said, about), changing, others if entry.synonyms else None]
+    return Page(entry.name, content, trail, typed.status)
 
 
 @action("/brokers/{broker}/settings/{setting}/set")
@@ -73,7 +80,10 @@ async def set_setting(call: PageCall) -> Answer:
     scope = call.text("scope", str(broker.node_id))
     resource = Resource.broker(None if scope == _ALL else broker.node_id)
     value = None if "reset" in call.form else call.form.get("value", "")
-    await call.admin.configs.set(resource, {entry.name: value})
+    try:
+        await call.admin.configs.set(resource, {entry.name: value})
+    except REFUSALS as error:
+        return await _setting(call, TypedForm(call, error))
     where = "all brokers" if scope == _ALL else f"broker {broker.node_id}"
     done = f"{entry.name} of {where} is {'no longer set' if value is None else 'set'}"
     return Redirect(path_to("brokers", broker.node_id, "settings", entry.name), done=done)
@@ -83,12 +93,12 @@ def source_text(source: ConfigSource) -> str:
     return _SOURCES.get(source, source.name.lower().replace("_", " "))
 
 
-def _forms(call: PageCall, broker: AdvertisedBroker, entry: ConfigEntry) -> Content:
+def _forms(call: PageCall, broker: AdvertisedBroker, entry: ConfigEntry, typed: TypedForm) -> Content:
     to = path_to("brokers", broker.node_id, "settings", entry.name, "set")
     scopes = [(str(broker.node_id), f"broker {broker.node_id}"), (_ALL, "all brokers")]
     kind = "password" if entry.is_sensitive else "text"
-    given = field("value", "Value", "" if entry.is_sensitive else entry.value, type_=kind)
-    set_it = form(call, to, given, choice("scope", "For", scopes), submit="Set")
+    given = field("value", "Value", "" if entry.is_sensitive else entry.value, type_=kind, typed=typed)
+    set_it = form(call, to, given, choice("scope", "For", scopes, typed=typed), submit="Set")
     reset = form(
         call,
         to,
