@@ -6,6 +6,7 @@ import pytest
 
 from ottla.client.metadata import NO_LEADER, PartitionInfo, TopicInfo
 from ottla.console.pages.topics.frame import ailment_of, is_internal, state_of
+from ottla.model.ids import TopicPartition
 
 WELL = PartitionInfo(0, 1, 0, (1, 2, 3), (1, 2, 3))
 BEHIND = PartitionInfo(1, 1, 0, (1, 2, 3), (1,))
@@ -24,8 +25,14 @@ def test_the_state_of_a_topic(
     partitions: tuple[PartitionInfo, ...], said: str, mood: str, ailment: tuple[int, int]
 ) -> None:
     topic = TopicInfo("t", bytes(16), False, partitions)
-    assert state_of(topic) == f'<span class="badge {mood}">{said}</span>'
-    assert ailment_of(topic) == ailment
+    assert state_of(topic, {}) == f'<span class="badge {mood}">{said}</span>'
+    assert ailment_of(topic, {}) == ailment
+
+
+def test_replicas_that_are_being_added_are_not_behind() -> None:
+    topic = TopicInfo("t", bytes(16), False, (WELL, BEHIND))
+    assert ailment_of(topic, {TopicPartition("t", 1): (2, 3)}) == (0, 0)
+    assert ailment_of(topic, {TopicPartition("t", 1): (3,)}) == (0, 1), "replica 2 is behind"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ottla.client.admin import Admin
 from ottla.client.consumer.offsets import PartitionBounds
 from ottla.client.errors import ClientError
 from ottla.client.metadata import TopicInfo
-from ottla.console.pages.topics.frame import is_offline
+from ottla.console.pages.topics.frame import Adding, is_offline
 from ottla.model import limits
 from ottla.model.errors import ApiError
 from ottla.model.ids import TopicPartition
@@ -56,6 +56,15 @@ async def figures_of(admin: Admin, topics: Sequence[TopicInfo]) -> TopicFigures:
         return TopicFigures()
     bounds, sizes = await asyncio.gather(_bounds(admin, asked), _sizes(admin, asked))
     return TopicFigures(bounds, sizes)
+
+
+async def adding_in(admin: Admin, topic: TopicInfo | None = None) -> Adding:
+    """Ask which replicas are being added: to all partitions, or to those of one topic."""
+    with suppress(TimeoutError, ApiError, ClientError):
+        async with asyncio.timeout(limits.CONSOLE_FIGURES_S):
+            moves = await admin.replicas.reassignments(None if topic is None else _partitions(topic))
+            return {each.partition: each.adding for each in moves}
+    return {}
 
 
 def count_text(number: int | None) -> str:

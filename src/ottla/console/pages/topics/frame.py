@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
 from ottla.client.metadata import NO_LEADER, PartitionInfo, TopicInfo, replicas_behind
 from ottla.console.answers import Page
 from ottla.console.call import PageCall
 from ottla.console.html import Content, Markup, path_to
 from ottla.console.parts.words import badge, notice, tabs
+from ottla.model.ids import TopicPartition
 
+# Of partitions with a reassignment under way, the replicas that are being added.
+Adding: TypeAlias = Mapping[TopicPartition, Sequence[int]]
 TOPICS = "/topics"
 # No topic can have this name, so that the page is in nobody's way.
 NEW = path_to("topics", "+new")
@@ -66,19 +72,25 @@ def is_offline(partition: PartitionInfo) -> bool:
     return partition.leader == NO_LEADER
 
 
-def is_under_replicated(partition: PartitionInfo) -> bool:
-    return bool(replicas_behind(partition.replicas, partition.isr))
+def is_under_replicated(topic: str, partition: PartitionInfo, adding: Adding) -> bool:
+    being_added = adding.get(TopicPartition(topic, partition.index), ())
+    return bool(replicas_behind(partition.replicas, partition.isr, being_added))
 
 
-def state_of(topic: TopicInfo) -> Markup:
+def count_behind(topic: TopicInfo, adding: Adding) -> int:
+    """The number of its partitions that are under-replicated."""
+    return sum(is_under_replicated(topic.name, each, adding) for each in topic.partitions)
+
+
+def state_of(topic: TopicInfo, adding: Adding) -> Markup:
     """How well the partitions of a topic are, in a word."""
     offline = sum(map(is_offline, topic.partitions))
     if offline:
         return badge(f"{offline} offline", "bad")
-    behind = sum(map(is_under_replicated, topic.partitions))
+    behind = count_behind(topic, adding)
     return badge(f"{behind} under-replicated", "fair") if behind else badge("well", "good")
 
 
-def ailment_of(topic: TopicInfo) -> tuple[int, int]:
+def ailment_of(topic: TopicInfo, adding: Adding) -> tuple[int, int]:
     """By how ill a topic is: its offline and its under-replicated partitions."""
-    return sum(map(is_offline, topic.partitions)), sum(map(is_under_replicated, topic.partitions))
+    return sum(map(is_offline, topic.partitions)), count_behind(topic, adding)

@@ -8,9 +8,17 @@ from ottla.client.metadata import TopicInfo
 from ottla.console.answers import Page
 from ottla.console.call import PageCall
 from ottla.console.html import Content, tag
-from ottla.console.pages.topics.figures import TopicFigures, bytes_text, count_text, figures_of
-from ottla.console.pages.topics.frame import NEW, ailment_of, is_internal, is_offline, state_of, topic_path
-from ottla.console.pages.topics.frame import is_under_replicated as is_behind
+from ottla.console.pages.topics.figures import TopicFigures, adding_in, bytes_text, count_text, figures_of
+from ottla.console.pages.topics.frame import (
+    NEW,
+    Adding,
+    ailment_of,
+    count_behind,
+    is_internal,
+    is_offline,
+    state_of,
+    topic_path,
+)
 from ottla.console.pages.topics.seen import topics_seen
 from ottla.console.parts.tables import Column, TableCut, cut, listed
 from ottla.console.parts.words import badge, figure, figures, link, told
@@ -22,9 +30,10 @@ from ottla.operations.threads import BlockingWork, in_thread
 async def topics_page(call: PageCall) -> Page:
     every = await topics_seen(call.access).all()
     shows_internal = call.query.get("internal") == "yes"
-    part, counts = await in_thread(BlockingWork.rows, _looked_through, call, every, shows_internal)
+    adding = await adding_in(call.admin)
+    part, counts = await in_thread(BlockingWork.rows, _looked_through, call, every, adding, shows_internal)
     known = await figures_of(call.admin, part.shown)
-    table = listed(call, _columns(known), part, noun="topic", empty="There are no topics yet.")
+    table = listed(call, _columns(known, adding), part, noun="topic", empty="There are no topics yet.")
     return Page("Topics", [_summary(counts), _above(call, counts, shows_internal), table])
 
 
@@ -39,25 +48,25 @@ class TopicCounts(NamedTuple):
 
 
 def _looked_through(
-    call: PageCall, every: list[TopicInfo], shows_internal: bool
+    call: PageCall, every: list[TopicInfo], adding: Adding, shows_internal: bool
 ) -> tuple[TableCut[TopicInfo], TopicCounts]:
     """The rows of the page, and the counts; of very many topics that takes longer than others should wait."""
     hidden = [each for each in every if _is_internal(each)]
     shown = every if shows_internal or not hidden else [each for each in every if not _is_internal(each)]
-    part = cut(call, _columns(TopicFigures()), shown, text=_name, sort="topic")
+    part = cut(call, _columns(TopicFigures(), adding), shown, text=_name, sort="topic")
     partitions = [each for topic in shown for each in topic.partitions]
-    behind, offline = sum(map(is_behind, partitions)), sum(map(is_offline, partitions))
+    behind, offline = sum(count_behind(each, adding) for each in shown), sum(map(is_offline, partitions))
     return part, TopicCounts(len(shown), len(partitions), behind, offline, len(hidden))
 
 
-def _columns(known: TopicFigures) -> tuple[Column[TopicInfo], ...]:
+def _columns(known: TopicFigures, adding: Adding) -> tuple[Column[TopicInfo], ...]:
     return (
         Column("Topic", _link, lambda each: each.name),
         Column("Partitions", lambda each: f"{each.partition_count:,}", lambda each: each.partition_count, True),
         Column("Replicas", _replicas, _replicas, True),
         Column("Records", lambda each: count_text(known.records(each)), is_number=True),
         Column("Size", lambda each: bytes_text(known.size(each)), is_number=True),
-        Column("State", state_of, ailment_of),
+        Column("State", lambda each: state_of(each, adding), lambda each: ailment_of(each, adding)),
     )
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ottla.client.consumer.offsets import PartitionBounds
 from ottla.client.metadata import PartitionInfo, TopicInfo
 from ottla.console.answers import Page
 from ottla.console.call import PageCall
 from ottla.console.html import Content, Markup, path_to, tag
-from ottla.console.pages.topics.figures import TopicFigures, bytes_text, count_text, figures_of
+from ottla.console.pages.topics.figures import TopicFigures, adding_in, bytes_text, count_text, figures_of
 from ottla.console.pages.topics.frame import (
+    Adding,
+    count_behind,
     is_offline,
     is_under_replicated,
     topic_of,
@@ -18,32 +22,43 @@ from ottla.console.pages.topics.frame import (
 )
 from ottla.console.parts.charts import Bar, bars
 from ottla.console.parts.tables import Column, listing
-from ottla.console.parts.words import badge, card, cards, facts, figure, figures, link
+from ottla.console.parts.words import Mood, badge, card, cards, facts, figure, figures, link
 from ottla.console.routing import page
 from ottla.model import limits
 from ottla.model.ids import TopicPartition, uuid_text
 from ottla.operations.formats import size_text
+
+_IN_SYNC, _BEHIND, _OFFLINE = "in sync", "under-replicated", "offline"
+_MOODS: dict[str, Mood] = {_IN_SYNC: "good", _BEHIND: "fair", _OFFLINE: "bad"}  # from well to ill
+_ORDER = tuple(_MOODS)
 
 
 @page("/topics/{topic}")
 async def topic_overview(call: PageCall) -> Page:
     topic = await call.admin.topics.describe(topic_of(call))
     known = await figures_of(call.admin, [topic])
-    columns = _columns(topic, known, may_change=call.may_change)
+    adding = await adding_in(call.admin, topic)
+
+    def state(each: PartitionInfo) -> str:
+        return _state(topic.name, each, adding)
+
+    def words(each: PartitionInfo) -> str:
+        return f"{each.index} {state(each)} leader {each.leader}"
+
+    columns = _columns(topic, known, state, may_change=call.may_change)
     return topic_page(
         topic.name,
         warn_of_internal(topic.name),
-        _figures(topic, known),
+        _figures(topic, known, count_behind(topic, adding)),
         _actions(call, topic),
-        card("Partitions", listing(call, columns, topic.partitions, text=_words, noun="partition")),
+        card("Partitions", listing(call, columns, topic.partitions, text=words, noun="partition")),
         _drawn(topic, known),
         card("Identity", facts([("Topic id", tag("code", uuid_text(topic.topic_id)))])),
     )
 
 
-def _figures(topic: TopicInfo, known: TopicFigures) -> Markup:
+def _figures(topic: TopicInfo, known: TopicFigures, behind: int) -> Markup:
     offline = sum(map(is_offline, topic.partitions))
-    behind = sum(map(is_under_replicated, topic.partitions))
     replicas = sorted({len(each.replicas) for each in topic.partitions})
     return figures(
         figure("records", count_text(known.records(topic)), note="as the offsets tell"),
@@ -64,7 +79,9 @@ def _actions(call: PageCall, topic: TopicInfo) -> Content:
     )
 
 
-def _columns(topic: TopicInfo, known: TopicFigures, *, may_change: bool) -> tuple[Column[PartitionInfo], ...]:
+def _columns(
+    topic: TopicInfo, known: TopicFigures, state: Callable[[PartitionInfo], str], *, may_change: bool
+) -> tuple[Column[PartitionInfo], ...]:
     def bounds(each: PartitionInfo) -> PartitionBounds | None:
         return known.bounds.get(TopicPartition(topic.name, each.index))
 
@@ -89,7 +106,7 @@ def _columns(topic: TopicInfo, known: TopicFigures, *, may_change: bool) -> tupl
 
     shown: tuple[Column[PartitionInfo], ...] = (
         Column("Partition", number, lambda each: each.index, True),
-        Column("State", _state, lambda each: (is_offline(each), is_under_replicated(each))),
+        Column("State", lambda each: badge(state(each), _MOODS[state(each)]), lambda each: _ORDER.index(state(each))),
         Column("Leader", lambda each: "none" if is_offline(each) else each.leader, lambda each: each.leader, True),
         Column("Replicas", _replicas, lambda each: each.replicas),
         Column("First offset", lambda each: count_text(start(each)), start, True),
@@ -130,10 +147,10 @@ def _bytes(value: float) -> str:
     return size_text(int(value))
 
 
-def _state(each: PartitionInfo) -> Markup:
+def _state(topic: str, each: PartitionInfo, adding: Adding) -> str:
     if is_offline(each):
-        return badge("offline", "bad")
-    return badge("under-replicated", "fair") if is_under_replicated(each) else badge("in sync", "good")
+        return _OFFLINE
+    return _BEHIND if is_under_replicated(topic, each, adding) else _IN_SYNC
 
 
 def _replicas(each: PartitionInfo) -> list[Markup]:
@@ -145,8 +162,3 @@ def _replicas(each: PartitionInfo) -> list[Markup]:
         )
         for broker in each.replicas
     ]
-
-
-def _words(each: PartitionInfo) -> str:
-    state = "offline" if is_offline(each) else "under-replicated" if is_under_replicated(each) else "in sync"
-    return f"{each.index} {state} leader {each.leader}"
