@@ -4,7 +4,8 @@ Rules:
 - An Access has an admin client, and a client of the schema registry if there is one. It is opened by signing in, and
   closed with its session; without signing in there is one for everybody.
 - The password stays in memory for as long as the session lasts, because connections authenticate anew.
-- To close an Access closes what is kept for it first, each within a bounded time. What fails to close is logged.
+- To close an Access closes what is kept for it first, all at once and within a bounded time. What fails to close is
+  logged.
 """
 
 from __future__ import annotations
@@ -72,9 +73,7 @@ class Access:
 
     async def close(self) -> None:
         try:
-            for close in self._closers:
-                await _closed(close)
-            await _closed(self._aside.close)
+            await asyncio.gather(*map(_closed, (*self._closers, self._aside.close)))
         finally:
             await self.admin.close()
 

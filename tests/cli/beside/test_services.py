@@ -19,6 +19,7 @@ from tests.support.waiting import WAIT_S, until
 
 from ottla.cli.beside.services import ServiceAddress, Services, services_at
 from ottla.cli.beside.sibling import SiblingProcess, SiblingReports
+from ottla.model import limits
 from ottla.operations.addresses import host_and_port
 
 Launch = Callable[..., "subprocess.Popen[str]"]
@@ -163,3 +164,33 @@ def test_a_process_that_ends_without_a_word_is_told() -> None:
     until(lambda: said, bool)
     process.stop()
     assert said == ["it ended (1)"]
+
+
+# Puts something away for longer than a process usually may, when its standard input ends.
+SLOW = """
+import pathlib, sys, time
+print("ready x", flush=True)
+sys.stdin.read()
+time.sleep(0.7)
+pathlib.Path({!r}).touch()
+"""
+
+
+@pytest.mark.parametrize(("stop_s", "has_ended"), [(0.1, False), (WAIT_S, True)])
+def test_a_process_has_the_time_it_needs_to_end(tmp_path: Path, stop_s: float, has_ended: bool) -> None:
+    done, said = tmp_path / "done", list[str]()
+    (tmp_path / "slow_to_end.py").write_text(SLOW.format(str(done)))
+    words = ["timeit", "-n1", "-r1", f"import runpy; runpy.run_path({str(tmp_path / 'slow_to_end.py')!r})"]
+    process = SiblingProcess("slow", lambda: words, SiblingReports(said.append, said.append), stop_s)
+    until(lambda: said, bool)
+    process.stop()
+    assert done.exists() == has_ended
+
+
+def test_the_console_may_put_away_what_its_sessions_have_set() -> None:
+    off = Services(None, ServiceAddress("127.0.0.1", 0)).start("127.0.0.1:1")
+    try:
+        (console,) = off._processes
+        assert console._stop_s > limits.CONSOLE_CLOSE_S
+    finally:
+        off.stop()

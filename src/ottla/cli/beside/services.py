@@ -89,7 +89,8 @@ class RunningServices:
     """The processes beside the nodes."""
 
     def __init__(self, services: Services, bootstrap: str, files: ServiceFiles) -> None:
-        from ottla.cli.beside.sibling import SiblingProcess
+        from ottla.cli.beside.sibling import STOP_S, SiblingProcess
+        from ottla.model import limits
 
         self._services = services
         self._bootstrap = bootstrap
@@ -103,7 +104,10 @@ class RunningServices:
             registry = SiblingProcess("registry", self._registry_words, self._registry_reports())
             self._processes.append(registry)
         if services.console is not None:
-            self._processes.append(SiblingProcess("console", self._console_words, self._console_reports()))
+            # Sessions that end with the console put away what they have set, such as the throttle of a plan.
+            stop_s = STOP_S + limits.CONSOLE_CLOSE_S
+            console = SiblingProcess("console", self._console_words, self._console_reports(), stop_s)
+            self._processes.append(console)
 
     def ask_to_stop(self) -> None:
         """Ask them to stop; `stop` waits for their end."""

@@ -17,7 +17,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-_STOP_S = 5.0
+# How long a process may take to end, if it has nothing to put away.
+STOP_S = 5.0
 _RESTART_S = 1.0
 # What the user has set for commands about other clusters.
 _NOT_FOR_IT = ("OTTLA_PROFILE", "OTTLA_BOOTSTRAP", "OTTLA_REGISTRY")
@@ -32,10 +33,13 @@ class SiblingReports(NamedTuple):
 
 class SiblingProcess:
     """The process of `python -m ...` with the words that `words` returns. That is called on the watching thread, where
-    it may wait for something.
+    it may wait for something. When it has not ended `stop_s` seconds after it was asked to, it is killed.
     """
 
-    def __init__(self, name: str, words: Callable[[], Sequence[str]], reports: SiblingReports) -> None:
+    def __init__(
+        self, name: str, words: Callable[[], Sequence[str]], reports: SiblingReports, stop_s: float = STOP_S
+    ) -> None:
+        self._stop_s = stop_s
         self._words = words
         self._reports = reports
         self._stopping = threading.Event()
@@ -55,11 +59,11 @@ class SiblingProcess:
         self.ask_to_stop()
         if self._process is not None:
             try:
-                self._process.wait(_STOP_S)
+                self._process.wait(self._stop_s)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        self._watching.join(_STOP_S)
+        self._watching.join(STOP_S)
 
     def _start(self, words: Sequence[str]) -> subprocess.Popen[str] | None:
         with self._starting:

@@ -120,7 +120,7 @@ CONSOLE_PLAN_MOVES = 200
 # Moves under way that are listed, and how many may be begun at a time.
 CONSOLE_LISTED_MOVES = 100
 CONSOLE_MOVES_AT_ONCE_MAX = 1_000
-# How long the end of a session waits for a part of it: a plan takes its throttle off, for 10 s at most.
+# How long the end of a session waits for its parts: a plan takes its throttle off, for 10 s at most.
 CONSOLE_CLOSE_S = 12
 # How long the traffic of partitions is measured for a plan.
 CONSOLE_MEASURED_S = 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 import pytest
 
@@ -12,6 +13,7 @@ from ottla.cluster.balance.loads import BalancePlan, ReplicaMove
 from ottla.console.access import Access
 from ottla.console.options import ConsoleOptions
 from ottla.console.pages.brokers.moving import ReplicaMoves
+from ottla.model import limits
 from ottla.model.ids import TopicPartition
 from ottla.operations.cluster.moves import Mover
 from ottla.operations.cluster.throttle import NOTHING, Throttles, find
@@ -91,3 +93,21 @@ def test_a_part_that_fails_to_close_leaves_the_others_to_be_closed(
     assert left(broker) == NOTHING
     (logged,) = [each for each in caplog.records if each.levelno == logging.ERROR]
     assert logged.name == "ottla.console.access"
+
+
+def test_the_parts_of_a_session_are_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or else a session with many parts would outlast the patience of the process that waits for the console."""
+    monkeypatch.setattr(limits, "CONSOLE_CLOSE_S", 0.3)
+
+    async def hang(_: object) -> None:
+        await asyncio.Event().wait()
+
+    async def visit() -> None:
+        access = Access(ConsoleOptions("127.0.0.1:1"))
+        for kind in (int, str, bytes, list, dict):
+            access.kept(kind, lambda _, kind=kind: kind(), hang)
+        began_s = time.monotonic()
+        await access.close()
+        assert 0.3 <= time.monotonic() - began_s < 1.2
+
+    asyncio.run(visit())
