@@ -69,7 +69,7 @@ def test_storage_shows_what_the_user_may_see(reader: Visitor) -> None:
         ("/topics/shown/delete", {"name": "shown"}),
         ("/topics/shown/partitions", {"total": "3"}),
         ("/topics/shown/delete-records?before=all", {"name": "shown"}),
-        ("/topics/shown/produce", {"key_format": "none", "value_format": "text", "value": "mine", "partition": ""}),
+        ("/topics/shown/produce", {"key_format": "null", "value_format": "text", "value": "mine", "partition": ""}),
     ],
 )
 def test_changes_are_refused(secure: SecureBroker, reader: Visitor, page: str, fields: dict[str, str]) -> None:
