@@ -62,6 +62,8 @@ def test_looking_moving_and_deleting(ottla: Ottla, jobs: EmbeddedBroker) -> None
     ((start, row),) = [(each.pop("start"), each) for each in shown["partitions"]]
     assert row == {"topic": "jobs", "partition": 0, "lag": 2, "members": []}
     assert start <= 4  # it moves with the next change
+    lags = {each["group"]: each["lag"] for each in ottla("group", "list", "--lag", "--json").json}
+    assert lags == {"readers": 0, "work": 2}
     columns, cells = ottla("share", "describe", "work").lines[1:]
     assert columns == "topic\tpartition\tstart\tlag\tmembers" and cells == f"jobs\t0\t{start}\t2\t"
     moved = ottla("share", "reset-offsets", "work", "--topic", "jobs", "--to", "1", "--execute", "--json").json

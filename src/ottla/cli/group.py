@@ -77,7 +77,11 @@ def list_groups(
             for _, each in sorted(groups.items())
         ]
         for row in rows if lag else ():
-            row.update(_total((await admin.groups.lag_each(row["group"])).found.values()))
+            if row["type"] == "share":
+                behind = [each.lag for each in (await admin.shares.places_each(row["group"])).found.values()]
+                row.update(lag=_sum(behind), lag_seconds=None)  # brokers tell no times of share groups
+            else:
+                row.update(_total((await admin.groups.lag_each(row["group"])).found.values()))
         return rows, listed
 
     columns = ["group", "type", "state", "protocol", *(["lag", "lag_seconds"] if lag else [])]
@@ -86,12 +90,19 @@ def list_groups(
     end_with(listed, "broker", " (the groups that it coordinates are missing)")
 
 
+def _sum(lags: Iterable[int | None]) -> int | None:
+    """The sum of what is known; None if something was asked for and nothing is known."""
+    asked = list(lags)
+    known = [each for each in asked if each is not None]
+    return sum(known) if known or not asked else None
+
+
 def _total(lags: Iterable[PartitionLag]) -> dict[str, Any]:
     """The sum of the lag in records, and the longest lag in seconds."""
     lags = list(lags)
     seconds = [each.seconds for each in lags if each.seconds is not None]
     return {
-        "lag": sum(each.records or 0 for each in lags),
+        "lag": _sum(each.records for each in lags),
         "lag_seconds": round(max(seconds), 3) if seconds else None,
     }
 

@@ -24,8 +24,9 @@ from tests.support.requests.transactional import Transactional
 from tests.support.waiting import until
 
 from ottla.client.blocking.blocking import Blocking
+from ottla.client.share.options import ShareOptions
 from ottla.model.ids import TopicPartition
-from ottla.model.resources import Resource
+from ottla.model.resources import Resource, ResourceType
 from ottla.operations.doctor.catalogue import CLUSTER, REACH, SETTINGS
 from ottla.operations.doctor.cluster.reach import UNREACHABLE
 from ottla.records.build import build_batch
@@ -282,6 +283,15 @@ def test_dead_letters(broker: EmbeddedBroker, client: Blocking, connection: RawC
     found = told(broker)
     assert found.level("dead-letters") == "warning" and "paid.dlq holds 3 letters" in found.what("dead-letters")
     client.admin.topics.delete("paid.dlq")
+    client.admin.topics.create("given-up")
+    write(connection, "given-up", 1)
+    assert told(broker).level("dead-letters") is None
+    client.admin.configs.set(Resource(ResourceType.GROUP, "workers"), {"ottla.share.dlq.topic": "given-up"})
+    with client.share_consumer(ShareOptions("workers")) as consumer:
+        consumer.subscribe(["given-up"])
+        consumer.poll(timeout_ms=100)
+        assert "given-up holds 1 letter" in told(broker).what("dead-letters")
+    client.admin.topics.delete("given-up")
 
 
 def test_a_contract_that_nobody_can_meet_and_a_registry_that_is_away(broker: EmbeddedBroker, client: Blocking) -> None:

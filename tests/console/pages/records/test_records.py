@@ -396,6 +396,7 @@ def test_records_are_produced(broker: EmbeddedBroker, visitor: Visitor) -> None:
         ({"value_format": "luck", "value": "kept"}, "there is no format"),
         ({"value_format": "registry", "value": "kept"}, "no schema registry is known"),
         ({"partition": "7", "value": "kept"}, "has no partition 7"),
+        ({"key": "kept", "value": "v"}, "a key is typed, but the key is to be null"),
         ({"headers": "a=hex:zz", "value": "kept"}, "is not hex"),
         ({"value": "kept" * 300_000}, "max.message.bytes"),
     ],

@@ -27,8 +27,8 @@ from ottla.model.topic_settings import (
     OTTLA_SCHEMA_VALIDATION_DLQ,
 )
 from ottla.operations.cluster.view import TOPICS_AT_ONCE
+from ottla.operations.dead_letter_names import is_named_for_letters
 
-_ENDINGS = ("dlq", "dlt", "dead-letter", "dead-letters", "dead_letters", "deadletter", "deadletters")
 _CONTRACT_ENDING = ".dlq"
 _INTRO = (
     "A dead letter is a record that a share group, a contract or a Spark reader could not take, with headers that say "
@@ -59,7 +59,7 @@ async def letter_topics(call: PageCall) -> Answer:
         await _of_groups(call.admin, named)
         await _of_contracts(call.admin, sorted(counts), named)
     for name in counts:
-        if name.lower().endswith(_ENDINGS):
+        if is_named_for_letters(name):
             named.setdefault(name, []).append("its own name")
     rows = [LetterTopic(name, tuple(by), counts.get(name, 0)) for name, by in sorted(named.items())]
     columns = _columns({})

@@ -41,6 +41,8 @@ async def typed_content(call: PageCall, topic: str, what: str) -> bytes | None:
     except ValueError:
         raise WrongInput(f"there is no format {given[:40]!r}") from None
     text = _lines(call.form.get(what, ""))
+    if typed is TypedFormat.null and text.strip():
+        raise WrongInput(f"a {what} is typed, but the {what} is to be null", "choose its format, or empty the field")
     subject = call.form.get(f"{what}_subject", "").strip() or f"{topic}-{what}"
     registry = call.registry if typed is TypedFormat.registry else None
     return await in_thread(BlockingWork.registry, content_bytes, what, text, typed, registry, subject)

@@ -84,6 +84,7 @@ class ClusterSeen:
     settings: SeenPart[dict[int, SettingsSeen]]
     topics: SeenPart[list[TopicInfo]]
     topic_settings: SeenPart[dict[str, dict[str, str]]]
+    share_letters: SeenPart[frozenset[str]]  # the topics that share groups name for dead letters
     moves: SeenPart[list[Reassignment]]
     moves_later: SeenPart[list[Reassignment]]
     throttles: SeenPart[Throttles]

@@ -13,6 +13,7 @@ from ottla.model.topic_settings import (
     OTTLA_SCHEMA_VALIDATION_SUBJECT,
     RETENTION_MS,
 )
+from ottla.operations.dead_letter_names import is_named_for_letters
 from ottla.operations.doctor.check import HealthLevel, Symptom, UnseenError, some
 from ottla.operations.doctor.cluster.cluster_seen import CLUSTER, ClusterSeen, GroupLag
 
@@ -24,7 +25,6 @@ _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Recon
 _EMPTY = "Empty"
 _LSO_RECORDS = 10_000
 _LSO_MS = 60_000
-_DEAD_LETTERS = ".dlq"
 
 
 def _by_group(lags: list[GroupLag]) -> dict[str, list[GroupLag]]:
@@ -162,17 +162,20 @@ def stable_offset_held(cluster: ClusterSeen) -> Iterator[Symptom]:
     "dead-letters",
     "Records that were given up",
     why="A share group, a contract or a Spark reader could not take them, and they wait for somebody to look.",
-    do="`ottla dlq list TOPIC` shows them with the reason, `ottla dlq redrive TOPIC` sends them back",
+    do="`ottla dlq list TOPIC` shows them with the reason, `ottla dlq redrive TOPIC --all` sends them back, and with "
+    "`--dry-run` only counts them",
 )
 def dead_letters(cluster: ClusterSeen) -> Iterator[Symptom]:
     counts: dict[str, int] = defaultdict(int)
     named = {each.get(OTTLA_SCHEMA_VALIDATION_DLQ.name) for each in cluster.topic_settings.get().values()}
+    named.update(cluster.share_letters.get())
     for at, bounds in cluster.bounds.get().items():
-        if at.topic.endswith(_DEAD_LETTERS) or at.topic in named:
+        if is_named_for_letters(at.topic) or at.topic in named:
             counts[at.topic] += bounds.end - bounds.start
     for topic, count in sorted(counts.items()):
         if count:
-            yield Symptom(f"{topic} holds {count} letters", do=f"`ottla dlq list {topic}`, `ottla dlq redrive {topic}`")
+            do = f"`ottla dlq list {topic}`, then `ottla dlq redrive {topic} --all --dry-run`"
+            yield Symptom(f"{topic} holds {'1 letter' if count == 1 else f'{count} letters'}", do=do)
 
 
 @CLUSTER.check(

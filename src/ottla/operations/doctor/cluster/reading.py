@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,8 +12,9 @@ from ottla.client.consumer.offsets import LATEST, MAX_TIMESTAMP, PartitionBounds
 from ottla.client.errors import ClientError
 from ottla.client.metadata import AdvertisedBroker, TopicInfo
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.model.group_settings import SHARE_DLQ_TOPIC
 from ottla.model.ids import TopicPartition
-from ottla.model.resources import Resource
+from ottla.model.resources import Resource, ResourceType
 from ottla.model.topic_settings import (
     CLEANUP_POLICY,
     MIN_INSYNC_REPLICAS,
@@ -38,6 +39,7 @@ from ottla.operations.threads import BlockingWork, in_thread
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
+    from ottla.client.admin.groups import GroupListing
     from ottla.client.admin.nodes import Feature
     from ottla.client.admin.topics import ActiveProducer
     from ottla.client.connection import VersionRange
@@ -58,6 +60,7 @@ _OF_TOPICS = (
     SEGMENT_MS,
     UNCLEAN_LEADER_ELECTION_ENABLE,
 )
+_SHARE = "share"
 _NO_REGISTRY = "no registry was named: --registry URL, or OTTLA_REGISTRY"
 
 
@@ -84,10 +87,9 @@ async def read_cluster(
     settings = await part("settings of brokers", _settings_of_brokers(admin, reached, len(brokers), warn))
     bounds = await part("offsets", _bounds(admin, led))
     stable_ends = await part("stable offsets", _stable_ends(admin, led))
-    held = [at for at, each in (bounds.value or {}).items() if (stable_ends.value or {}).get(at, each.end) < each.end]
     groups = await part("groups", admin.groups.all())
     lags = await part("lag", read_lags(admin, groups.value or [], bounds.value or {}))
-    producers = await part("producers", _producers(admin, held))
+    producers = await part("producers", _producers(admin, _held(bounds.value or {}, stable_ends.value or {})))
     transactions = await part("transactions", _transactions(admin))
     moves = await part("moves", admin.replicas.reassignments())
     first_disks = await part("disks", disks(admin, reached))
@@ -102,6 +104,7 @@ async def read_cluster(
         settings=settings,
         topics=topics,
         topic_settings=topic_settings,
+        share_letters=await part("settings of share groups", _share_letters(admin, groups.value or ())),
         moves=moves,
         moves_later=moves,
         throttles=await part("throttles", find_throttles(admin)),
@@ -207,6 +210,22 @@ async def _settings_of_topics(admin: Admin, topics: Sequence[TopicInfo]) -> dict
         for resource, entries in (await admin.configs.describe_each(resources, wanted)).answered().items():
             found[resource.name] = {each.name: each.value for each in entries if each.value is not None}
     return found
+
+
+def _held(
+    bounds: Mapping[TopicPartition, PartitionBounds], stable_ends: Mapping[TopicPartition, int]
+) -> list[TopicPartition]:
+    return [at for at, each in bounds.items() if stable_ends.get(at, each.end) < each.end]
+
+
+async def _share_letters(admin: Admin, groups: Sequence[GroupListing]) -> frozenset[str]:
+    names = [each.group_id for each in groups if each.kind == _SHARE]
+    found: set[str] = set()
+    for first in range(0, len(names), TOPICS_AT_ONCE):
+        resources = [Resource(ResourceType.GROUP, each) for each in names[first : first + TOPICS_AT_ONCE]]
+        for entries in (await admin.configs.describe_each(resources, [SHARE_DLQ_TOPIC.name])).found.values():
+            found.update(each.value for each in entries if each.name == SHARE_DLQ_TOPIC.name and each.value)
+    return frozenset(found)
 
 
 async def _settings_of_brokers(
