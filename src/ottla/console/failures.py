@@ -49,7 +49,7 @@ def failure_of(error: Exception, call: PageCall) -> tuple[int, str, str]:
             sentence, hint = _UNREAD.get(error.response.status_code, ("the form was not read", ""))
             return error.response.status_code, sentence, hint
         case CommandError():
-            return 400, str(error), error.hint or ""
+            return 400, str(error), console_hint(error)
         case ApiError():
             return _STATUS.get(error.code, 400), error.text, console_hint(error)
         case RegistryUnreachable():

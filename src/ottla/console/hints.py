@@ -24,10 +24,23 @@ _HINTS = {
     ErrorCode.POLICY_VIOLATION: "the settings of a broker have the rules for topics, the page of a tenant its limits",
     ErrorCode.MESSAGE_TOO_LARGE: "the topic's setting max.message.bytes is the bound",
 }
+# Pages that show what a command shows.
+_PAGES = {
+    "`ottla tenant list`": "the page Access, Tenants,",
+    "`ottla topic list`": "the page Topics",
+    "`ottla topic describe`": "the page of the topic",
+    "`ottla group list`": "the page Groups",
+    "`ottla cluster status`": "the page Brokers",
+    "`ottla cluster quorum`": "the page Brokers, Quorum,",
+    "`ottla cluster features`": "the page Brokers, Features,",
+}
 
 
 def console_hint(error: Exception) -> str:
     """A hint what the visitor could do next; empty if there is none."""
     if isinstance(error, ApiError) and error.code in _HINTS:
         return _HINTS[error.code]
-    return hint_for(error) or ""
+    hint = hint_for(error) or ""
+    for command, place in _PAGES.items():
+        hint = hint.replace(command, place)
+    return hint

@@ -189,7 +189,8 @@ def test_a_tenant_is_made_used_and_deleted(admin: Visitor, secure: SecureBroker)
     mistyped = admin.send(deletion, deletion, name="acne", with_data="on")
     assert (mistyped.status, marked(mistyped), "checked" in mistyped.text) == (400, ["name"], True)
     assert "Tenant acme was deleted" in admin.send(deletion, deletion, name="acme", with_data="on").words
-    assert admin.get("/access/tenants/acme").status == 400
+    gone = admin.get("/access/tenants/acme")
+    assert (gone.status, "the page Access, Tenants, shows the tenants" in gone.words) == (400, True)
     for wrong, field in (
         ({"tenant": "a b"}, "tenant"),
         ({"tenant": HOSTILE}, "tenant"),
