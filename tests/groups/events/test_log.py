@@ -49,6 +49,21 @@ def test_old_events_are_forgotten() -> None:
     assert times(events, "a") == []
 
 
+def test_one_that_is_repeated_keeps_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is refused in a loop: its event is always young, and the events before it get old all the same."""
+    events = GroupEvents()
+    refused = GroupEvent(1_000, Happening.REFUSED)
+    events.add("a", refused)
+    events.add("b", event(2_000))
+    now_ms = 3_000 + limits.GROUP_EVENTS_KEPT_MS
+    events.add("a", refused._replace(at_ms=now_ms))
+    assert (times(events, "a", now_ms), times(events, "b", now_ms)) == ([now_ms], [])
+    assert [each.times for each in events.of("a", now_ms)] == [2]
+    monkeypatch.setattr(limits, "GROUP_EVENTS_PER_NODE_MAX", 1)
+    events.add("c", event(now_ms))
+    assert (times(events, "a", now_ms), times(events, "c", now_ms)) == ([], [now_ms])
+
+
 def test_rebalance_that_is_interrupted_lasts_from_its_beginning() -> None:
     events = GroupEvents()
     events.add("a", event(10, Happening.REBALANCE_BEGAN))

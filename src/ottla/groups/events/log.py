@@ -52,6 +52,12 @@ class EventBudget:
             self._forget_first()
         self.forget_before(event.at_ms - limits.GROUP_EVENTS_KEPT_MS)
 
+    def repeat(self, ring: _Ring, event: GroupEvent) -> None:
+        """Put `event` in place of the ring's last one, as the youngest of the node: the order is that of the times."""
+        number, _ = ring.events.pop()
+        del self._rings[number]
+        self.add(ring, event)
+
     def forget_before(self, at_ms: int) -> None:
         while self._rings:
             ring = next(iter(self._rings.values()))
@@ -61,7 +67,8 @@ class EventBudget:
 
     def _forget_first(self) -> None:
         number, ring = self._rings.popitem(last=False)
-        assert ring.forget_first() == number, "events are forgotten in the order in which they came"
+        forgotten = ring.forget_first()
+        assert forgotten == number, "events are forgotten in the order in which they came"
 
 
 class _Rebalance:
@@ -125,8 +132,8 @@ class GroupEvents:
         if ring is None:
             ring = self._rings[group_id] = _Ring(self._rings, group_id)
         if ring.events:
-            number, last = ring.events[-1]
+            _, last = ring.events[-1]
             if event.repeats(last):
-                ring.events[-1] = number, event._replace(times=last.times + 1)
+                self._budget.repeat(ring, event._replace(times=last.times + 1))
                 return
         self._budget.add(ring, event)
