@@ -39,6 +39,7 @@ WORDS = st.sampled_from(
         "1",
         "2",
         "0",
+        "-+5",
         "x",
         "orders",
         ":.west:orders",
@@ -196,6 +197,11 @@ def registry() -> Registry:
     outer = record({"name": "i", "type": "Inner"}, name="Outer")
     made.register(":.west:o", outer, references=[{"name": "Inner", "subject": "orders", "version": 1}])
     return made
+
+
+@pytest.mark.parametrize("path", ["/subjects/x/versions/-+5", "/schemas/ids/-+5", "/subjects?limit=-+5"])
+def test_two_signs_make_no_number(registry: Registry, path: str) -> None:
+    assert registry.ask("GET", path).status in (404, 422)
 
 
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

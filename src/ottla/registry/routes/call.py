@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -22,6 +23,7 @@ from ottla.schemas.registry.refusal import invalid_version
 from ottla.web.answers import encode_json
 
 T = TypeVar("T")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 class ForwardedAnswer(Exception):
@@ -141,8 +143,7 @@ class Call:
 def number(given: str) -> int:
     """Return a 32-bit number from a path; anything else raises the error for an unknown path."""
     text = given.strip()
-    digits = text.removeprefix("-").removeprefix("+")
-    if not digits.isascii() or not digits.isdigit() or len(digits) > 10 or abs(int(text)) > INT32_MAX:
+    if _NUMBER.fullmatch(text) is None or abs(int(text)) > INT32_MAX:
         raise BadRequest(404, "HTTP 404 Not Found")
     return int(text)
 
