@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.tier.metadata.copying import LocalSegment
+from ottla.tier.metadata.copying import LocalSegment, newest_of
 from ottla.tier.metadata.local_retention import AS_TOPIC, UNLIMITED, LocalOffsets, TierLimits, expired_local
 
 NOW = 10_000
@@ -74,3 +74,10 @@ def test_an_empty_active_segment_is_left_alone() -> None:
     log = [*LOG[:3], LocalSegment(30, 0, 3_000)]
     assert expired_local(log, limits(ms=0), LocalOffsets(0, 0, 29, 30, 30), now_ms=NOW) == (3, False)
     assert expired_local([], limits(ms=0), LocalOffsets(0, 0, -1, 0, 0), now_ms=NOW) == (0, False)
+
+
+@pytest.mark.parametrize(("created_ms", "count"), [(4_999, 1), (5_000, 0)])
+def test_a_segment_without_timestamps_counts_from_its_creation(created_ms: int, count: int) -> None:
+    log = [LocalSegment(0, 100, newest_of(-1, created_ms)), *LOG[1:]]
+    assert expired_local(log, limits(ms=5_000), offsets(9), now_ms=NOW) == (count, False)
+    assert newest_of(0, created_ms) == 0, "0 is a timestamp"

@@ -78,6 +78,12 @@ def test_by_time(settings: dict[str, Any], gone: str, start: int | None) -> None
     assert expired(remote_log(*LOG), **settings) == (because(ExpiryReason.RETENTION_MS, gone), start)
 
 
+def test_a_segment_without_timestamps_counts_from_its_record() -> None:
+    remote = remote_log(copied("a", 0, 9, newest_ms=-1, told_ms=77))
+    assert expired(remote, ms=NOW - 76) == ({}, None)
+    assert expired(remote, ms=NOW - 77) == (because(ExpiryReason.RETENTION_MS, "a"), 10)
+
+
 @pytest.mark.parametrize(
     ("settings", "gone", "start"),
     [

@@ -16,11 +16,20 @@ from typing import NamedTuple
 
 
 class LocalSegment(NamedTuple):
-    """A segment of the local log, as far as tiering looks at it. It ends where the next one begins."""
+    """A segment of the local log, as far as tiering looks at it. It ends where the next one begins. `newest_ms` is its
+    newest timestamp, or the time when it was created if it has none: it is never -1 (`newest_of`).
+    """
 
     base_offset: int
     size_bytes: int
-    max_timestamp_ms: int  # -1: it has no timestamps
+    newest_ms: int
+
+
+def newest_of(max_timestamp_ms: int, created_ms: int) -> int:
+    """Return the time that retention counts from: of the newest record, or without any timestamps (-1) that when the
+    segment was made.
+    """
+    return max_timestamp_ms if max_timestamp_ms >= 0 else created_ms
 
 
 class CopyCandidate(NamedTuple):

@@ -6,6 +6,7 @@ Rules, as in Kafka:
 - A local retention of -2 is that of the topic (retention.ms, retention.bytes); -1 is no limit.
 - With remote.copy.disable=true nothing is copied any more: the topic's own retention counts for the local log, and what
   goes need not be in the remote tier.
+- A segment without timestamps is as old as the time since it was created. (Kafka uses the file's modification time.)
 - The active segment is closed when it is past the retention, so that it can be copied and go later.
 """
 
@@ -73,7 +74,7 @@ def expired_local(
         end = offsets.log_end_offset if is_active else segments[count + 1].base_offset
         over_bytes -= segment.size_bytes
         is_below_start = not is_active and end <= max(offsets.local_start_offset, offsets.log_start_offset)
-        is_old = oldest_ms is not None and segment.max_timestamp_ms < oldest_ms
+        is_old = oldest_ms is not None and segment.newest_ms < oldest_ms
         if end > offsets.high_watermark or not (is_below_start or is_old or over_bytes >= 0):
             return LocalExpiry(count, False)
         if is_active:

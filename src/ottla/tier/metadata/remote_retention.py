@@ -3,6 +3,7 @@
 Rules, as in Kafka where nothing else is said:
 - By time and by size the oldest segments of the leader's history go, up to the first one that has to stay, or that is
   being copied. The size is that of both tiers; segments that are in the local log, too, count once.
+- A segment without timestamps is as old as its record says that its state is.
 - A segment all of whose records are below the log start offset goes, and its size counts as freed (in Kafka it counts
   as still there, so that more goes than has to).
 - A segment all of whose leader epochs are below the leader's first one is of a history that is over, and goes.
@@ -21,6 +22,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from ottla.model.ids import LeaderEpoch
+from ottla.tier.metadata.copying import newest_of
 from ottla.tier.metadata.lineage import Lineage
 from ottla.tier.metadata.local_retention import UNLIMITED, TierLimits
 from ottla.tier.metadata.remote_log import RemoteLog
@@ -78,7 +80,7 @@ def expired_remote(
             reason = ExpiryReason.BELOW_LOG_START
         elif not lineage.has(segment):
             continue
-        elif oldest_ms >= 0 and segment.max_timestamp_ms <= oldest_ms:
+        elif oldest_ms >= 0 and _newest_ms(segment) <= oldest_ms:
             reason = ExpiryReason.RETENTION_MS
         elif 0 < over_bytes >= segment.size_bytes:
             reason = ExpiryReason.RETENTION_BYTES
@@ -116,6 +118,10 @@ def size_within(remote: RemoteLog, lineage: Lineage) -> int:
         for segment in _of_history(remote, lineage)
         if segment.state is SegmentState.COPY_SEGMENT_FINISHED and segment.uuid not in replaced and lineage.has(segment)
     )
+
+
+def _newest_ms(segment: RemoteSegmentMetadata) -> int:
+    return newest_of(segment.max_timestamp_ms, segment.event_timestamp_ms)
 
 
 def _left_over(remote: RemoteLog, lineage: Lineage, being_copied: Collection[bytes]) -> Iterator[ExpiredSegment]:
