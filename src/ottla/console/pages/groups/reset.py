@@ -236,7 +236,7 @@ def _previewed(text: str) -> dict[TopicPartition, tuple[int | None, int]]:
             TopicPartition(str(topic), int(index)): (None if old is None else int(old), int(new))
             for topic, index, old, new in json.loads(text)
         }
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise WrongInput("what was to be changed cannot be read", "look at the preview again") from None
     return found
 
