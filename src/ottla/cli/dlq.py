@@ -15,7 +15,6 @@ from ottla.operations.dead_letters import (
     Selection,
     letter_row,
     places_of,
-    redrive_letters,
     select_letters,
 )
 
@@ -118,6 +117,7 @@ async def _list(bootstrap: str, topic: str, wanted: Selection) -> ChosenLetters:
 
 async def _redrive(bootstrap: str, topic: str, wanted: Selection, to: str | None, *, dry_run: bool) -> tuple[int, bool]:
     from ottla.client.cluster import Cluster
+    from ottla.operations.redriving import redrive_letters
 
     async with Cluster(client_options(bootstrap)) as cluster:
         return await redrive_letters(cluster, topic, wanted, to, dry_run=dry_run)

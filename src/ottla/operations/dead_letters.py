@@ -3,30 +3,32 @@
 A dead-letter topic is a topic like any other; a letter is an unchanged record with additional headers `ottla.dlq.*` for
 its origin and the reason. Share groups write letters (`rejected`, `delivery-limit`), as do contracts of topics
 (`schema`) and typed columns of Spark, whose reason is a sentence (`decoding`). Redriving copies letters back to their
-topics; they also stay in the dead-letter topic.
+topics (`redriving`); they also stay in the dead-letter topic.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ottla.model import limits
 from ottla.operations.errors import CommandError
 from ottla.operations.formats import parse_index, parse_offset, time_text
+from ottla.operations.threads import BlockingWork, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
+    from collections.abc import AsyncGenerator, Iterable, Mapping
 
     from ottla.client.cluster import Cluster
-    from ottla.client.consumer.ranges import ConsumedRecord, Span
+    from ottla.client.consumer.ranges import ConsumedRecord, RawBatch, Span
 
 PREFIX = "ottla.dlq."
 REDRIVEN_FROM = PREFIX + "redriven-from"
 _CONTRACT, _DECODING = "schema", "decoding"
 REASONS = ("rejected", "delivery-limit", _CONTRACT, _DECODING)
 _SHOWN_CHARS_MAX = 60
+_DECODED_TOGETHER_BYTES = 256 * limits.KIB
 
 
 class LetterPlace(NamedTuple):
@@ -99,7 +101,7 @@ async def select_letters(cluster: Cluster, topic: str, wanted: Selection) -> Cho
     """The wanted letters that are in the topic now."""
     found: list[DeadLetter] = []
     others = 0
-    async with aclosing(read_letters(cluster, await _spans(cluster, topic, ()))) as letters:
+    async with aclosing(read_letters(cluster, await spans_of_letters(cluster, topic, ()))) as letters:
         async for _, letter in letters:
             if letter is None:
                 others += 1
@@ -113,16 +115,32 @@ async def select_letters(cluster: Cluster, topic: str, wanted: Selection) -> Cho
 async def read_letters(
     cluster: Cluster, spans: Iterable[Span]
 ) -> AsyncGenerator[tuple[ConsumedRecord, DeadLetter | None], None]:
-    """Yield the records of spans, each with the letter in it, if it is one."""
-    from ottla.client.consumer.ranges import RangeReader, decode_batch
+    """Yield the records of spans, each with the letter in it, if it is one. Threads decode them."""
+    from ottla.client.consumer.ranges import RangeReader
+    from ottla.operations.records.reading import read_options
 
-    async with RangeReader(cluster, spans) as reader, aclosing(reader.batches()) as batches:
+    options = read_options(committed=False)
+    async with RangeReader(cluster, spans, options) as reader, aclosing(reader.batches()) as batches:
+        gathered: list[RawBatch] = []
+        size_bytes = 0
         async for batch in batches:
-            for record in decode_batch(batch):
-                yield record, letter_of(record)
+            gathered.append(batch)
+            size_bytes += len(batch.data)
+            if size_bytes >= _DECODED_TOGETHER_BYTES:
+                for each in await in_thread(BlockingWork.decoding, _decoded, gathered):
+                    yield each
+                gathered, size_bytes = [], 0
+        for each in await in_thread(BlockingWork.decoding, _decoded, gathered):
+            yield each
 
 
-async def _spans(cluster: Cluster, topic: str, places: Iterable[tuple[int, int]]) -> list[Span]:
+def _decoded(batches: Iterable[RawBatch]) -> list[tuple[ConsumedRecord, DeadLetter | None]]:
+    from ottla.client.consumer.ranges import decode_batch
+
+    return [(record, letter_of(record)) for batch in batches for record in decode_batch(batch)]
+
+
+async def spans_of_letters(cluster: Cluster, topic: str, places: Iterable[tuple[int, int]]) -> list[Span]:
     """What is in the topic now; with `places`, only as much as has them."""
     from ottla.client.consumer.offsets import bounds_each
     from ottla.client.consumer.ranges import Span
@@ -221,7 +239,7 @@ async def plan_redrive(cluster: Cluster, topic: str, wanted: Selection, to: str 
     """Find the letters, and look up all topics that they go to. Raises CommandError for a letter that is not there."""
     found: dict[LetterPlace, str] = {}
     is_cut = False
-    spans = await _spans(cluster, topic, wanted.places)
+    spans = await spans_of_letters(cluster, topic, wanted.places)
     async with aclosing(read_letters(cluster, spans)) as letters:
         async for _, letter in letters:
             if letter is not None and wanted.takes(letter):
@@ -236,57 +254,3 @@ async def plan_redrive(cluster: Cluster, topic: str, wanted: Selection, to: str 
     for target in sorted(targets):
         await cluster.topic(target)
     return RedrivePlan(tuple(found), targets, is_cut)
-
-
-async def send_letters(
-    cluster: Cluster, topic: str, places: Iterable[tuple[int, int]], to: str | None = None, max_s: float | None = None
-) -> list[tuple[int, int]]:
-    """Copy letters back to their topics, or to another one; return those that were sent, which are all of them unless
-    `max_s` is over before. Memory is bounded by the producer's buffer.
-    """
-    from ottla.client.producer.producer import Producer
-
-    wanted = set(places)
-    loop = asyncio.get_running_loop()
-    began_s = loop.time()
-    sending: list[tuple[tuple[int, int], Awaitable[object]]] = []
-    spans = await _spans(cluster, topic, wanted) if wanted else []
-    async with Producer(cluster) as producer, aclosing(read_letters(cluster, spans)) as letters:
-        async for record, letter in letters:
-            if letter is None or (record.partition, record.offset) not in wanted:
-                continue
-            if max_s is not None and loop.time() - began_s > max_s:
-                break
-            target = to or letter.topic
-            headers = redriven_headers(record, record.headers)
-            # In another topic, or one with fewer partitions by now, the key decides the partition, as for any record.
-            count = (await cluster.topic(target)).partition_count
-            partition = letter.partition if to is None and letter.partition < count else None
-            sent = await producer.enqueue(target, record.value, record.key, headers=headers, partition=partition)
-            sending.append(((record.partition, record.offset), sent))
-        await producer.flush()
-        return await _outcome(sending)
-
-
-async def _outcome(sending: list[tuple[tuple[int, int], Awaitable[object]]]) -> list[tuple[int, int]]:
-    """The letters that were sent. Raises what failed, with how many were sent all the same."""
-    answers = await asyncio.gather(*(sent for _, sent in sending), return_exceptions=True)
-    errors = [each for each in answers if isinstance(each, BaseException)]
-    if errors and len(errors) < len(answers):
-        raise CommandError(f"only {len(answers) - len(errors)} of {len(answers)} letters were sent: {errors[0]}")
-    if errors:
-        raise errors[0]
-    return [place for place, _ in sending]
-
-
-async def redrive_letters(
-    cluster: Cluster, topic: str, wanted: Selection, to: str | None = None, *, dry_run: bool = False
-) -> tuple[int, bool]:
-    """Copy letters back to their topics, or to another one: how many, and whether there are more than were wanted.
-
-    Exactly the selected letters are sent, and none that arrive meanwhile. A dry run only counts them.
-    """
-    plan = await plan_redrive(cluster, topic, wanted, to)
-    if not dry_run:
-        await send_letters(cluster, topic, plan.places, to)
-    return len(plan.places), plan.is_cut

@@ -1,6 +1,6 @@
 """The error codes of Produce by their meaning for a producer."""
 
-from ottla.client.errors import ClientError, LastingError
+from ottla.client.errors import ClientError, DeliveryFailed, LastingError
 from ottla.model.errors import ApiError, ErrorCode
 
 SUCCESS = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
@@ -39,3 +39,18 @@ def is_final(error: Exception) -> bool:
     if isinstance(error, ApiError):
         return not error.code.retriable
     return isinstance(error, LastingError) or not isinstance(error, ClientError)
+
+
+def undelivered(what: str, trouble: Exception | None = None, *, written: bool) -> DeliveryFailed:
+    """Return the error of records that were given up; `written`: they may be in the log."""
+    error = DeliveryFailed(what if trouble is None else f"{what}; the last error: {trouble}")
+    error.maybe_applied = written
+    error.__cause__ = trouble
+    return error
+
+
+def may_be_written(error: Exception) -> bool:
+    """Return whether a record that failed with this error may be in the log all the same."""
+    if isinstance(error, ApiError):
+        return error.code in (*IN_DOUBT, *LOST_TRACK, *FENCED)
+    return not isinstance(error, ClientError) or error.maybe_applied

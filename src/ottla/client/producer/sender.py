@@ -21,7 +21,16 @@ from ottla.client.errors import ClientError, DeliveryFailed, error_code
 from ottla.client.metadata import NO_LEADER, TopicInfo
 from ottla.client.producer.accumulator import PartitionQueue, ProducerBatch, Sealing
 from ottla.client.producer.buffer import Buffer
-from ottla.client.producer.errors import FENCED, IN_DOUBT, LOST_TRACK, SUCCESS, TOO_LARGE, has_moved, is_final
+from ottla.client.producer.errors import (
+    FENCED,
+    IN_DOUBT,
+    LOST_TRACK,
+    SUCCESS,
+    TOO_LARGE,
+    has_moved,
+    is_final,
+    undelivered,
+)
 from ottla.client.producer.links import Link
 from ottla.client.producer.messages import PartitionAnswer, Sent, by_partition, produce
 from ottla.client.producer.options import ProducerOptions
@@ -77,7 +86,8 @@ class Sender:
 
     async def close(self) -> None:
         """Stop; records that are not delivered fail."""
-        self._stop(DeliveryFailed("the producer was closed before the record was delivered"))
+        what = "the producer was closed before the record was delivered"
+        self._stop(undelivered(what, written=True), undelivered(what, written=False))
         tasks = [*self._asking.values(), *(each.preparing for each in self._links.values() if each.preparing)]
         for task in tasks:
             task.cancel()
@@ -85,13 +95,16 @@ class Sender:
         for link in self._links.values():
             link.close()
 
-    def _stop(self, error: BaseException) -> None:
+    def _stop(self, error: BaseException, unwritten: BaseException | None = None) -> None:
+        """Fail all batches; those that are surely in no log with `unwritten`, if it is given."""
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()
         for queue in self.queues.values():
-            for batch in (*queue.in_flight, *queue.waiting):
+            for batch in queue.in_flight:
                 batch.fail(error)
+            for batch in queue.waiting:
+                batch.fail(error if batch.in_doubt or unwritten is None else unwritten)
             queue.in_flight.clear()
             queue.waiting.clear()
         self._active.clear()
@@ -462,13 +475,8 @@ class Sender:
         return True
 
     def _given_up(self, queue: PartitionQueue, batch: ProducerBatch, limit: str) -> DeliveryFailed:
-        why = "" if queue.trouble is None else f"; the last error: {queue.trouble}"
-        error = DeliveryFailed(
-            f"{batch.count} records for {queue.partition} were not acknowledged within {limit} "
-            f"({batch.attempts} attempts){why}"
-        )
-        error.__cause__ = queue.trouble
-        return error
+        what = f"{batch.count} records for {queue.partition} were not acknowledged within {limit}"
+        return undelivered(f"{what} ({batch.attempts} attempts)", queue.trouble, written=batch.in_doubt)
 
     @property
     def _is_aborting(self) -> bool:

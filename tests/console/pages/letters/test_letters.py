@@ -153,12 +153,33 @@ def test_what_there_is_no_time_for_can_be_gone_on_with(
     monkeypatch.setattr(limits, "CONSOLE_LETTERS_SEND_S", -1)
     page = visitor.send("/letters/slow.dlq/redrive", "/letters/slow.dlq/redrive")
     assert "0 of 1 letters were sent" in page.words and "Go on with 1 letter" in page.words
+    assert "there was no time for it" in page.words
     assert not records(client, "patient")
-    for text in ("{", "[1]", "[[0]]", '[["a", 1]]', "[[-1, 0]]", "[" * 200_000):
+    for text in ("{", "[1]", "[[0]]", '[["a", 1]]', "[[-1, 0]]", "[[0, 1e999]]", "[" * 200_000):
         assert visitor.send("/letters/slow.dlq/redrive", "/letters/slow.dlq/redrive", places=text).status == 400
     fields = {"_token": token(visitor, "/letters/slow.dlq/redrive"), "places": "[[0, 0], [0, 1]]"}
     monkeypatch.setattr(limits, "CONSOLE_LETTERS_SENT_MAX", 1)
     assert "at most 1 letters are sent" in visitor.post("/letters/slow.dlq/redrive", fields).words
+
+
+def test_an_outcome_for_each_letter(client: Blocking, visitor: Visitor) -> None:
+    """What was not sent can be gone on with, and what was sent does not come twice."""
+    for name in ("mishap.dlq", "roomy", "narrow"):
+        new_topic(client, name)
+    client.admin.configs.alter(Resource.topic("narrow"), [Change("max.message.bytes", "200")])
+    for target in ("narrow", "roomy", "roomy"):
+        put_letter(client, "mishap.dlq", b"v" * 1_000, topic=target)
+    fields = {"_token": token(visitor, "/letters/mishap.dlq/redrive"), "places": "[[0,0],[0,1],[0,2],[0,9]]"}
+    page = visitor.post("/letters/mishap.dlq/redrive", fields)
+    assert page.status == 200 and "2 of 4 letters were sent" in page.words, page.words
+    assert "Not sent: 1" in page.words and "MESSAGE_TOO_LARGE" in page.words and "Perhaps sent" not in page.words
+    assert "Gone: 1" in page.words and "Go on with 1 letter" in page.words
+    (places,) = re.findall('name="places" value="([^"]*)"', page.text)
+    assert json.loads(unescape(places)) == [[0, 0]]
+    client.admin.configs.alter(Resource.topic("narrow"), [Change("max.message.bytes", "20000")])
+    again = visitor.post("/letters/mishap.dlq/redrive", fields | {"places": unescape(places)})
+    assert "1 of 1 letters were sent" in again.words
+    assert (len(records(client, "roomy")), len(records(client, "narrow"))) == (2, 1)
 
 
 def test_earlier_letters(client: Blocking, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ from ottla.console.parts.words import card, code, figure, figures, link, notice,
 from ottla.console.refusals import WrongInput
 from ottla.console.routing import action, page
 from ottla.model import limits
-from ottla.operations.dead_letters import RedrivePlan, Selection, places_of, plan_redrive, send_letters
+from ottla.operations.dead_letters import RedrivePlan, Selection, places_of, plan_redrive
+from ottla.operations.redriving import LetterFate, LetterOutcome, send_letters
 
 _Places = Sequence[tuple[int, int]]
 
@@ -105,24 +106,57 @@ def _elsewhere(call: PageCall, topic: str) -> Content:
 async def redrive(call: PageCall) -> Page:
     topic, to = call.params["topic"], call.text("to", "") or None
     places = _places(call.text("places"))
-    sent = await send_letters(call.admin.cluster, topic, places, to, limits.CONSOLE_LETTERS_SEND_S)
-    done = set(sent)
-    left = [each for each in places if each not in done]
-    said = f"{len(sent):,} of {len(places):,} letters were sent" + (f" to {to}." if to else " to where they come from.")
+    outcomes = await send_letters(call.admin.cluster, topic, places, to, limits.CONSOLE_LETTERS_SEND_S)
+    sent = sum(each.fate is LetterFate.SENT for each in outcomes)
+    left = [each.place for each in outcomes if each.fate is LetterFate.NOT_SENT]
+    said = f"{sent:,} of {len(places):,} letters were sent" + (f" to {to}." if to else " to where they come from.")
     trail = (*TRAIL, (topic, path_to("letters", topic)))
-    content: list[Content] = [notice(said, "fair" if left else "good"), tag("p", link("The letters", trail[-1][1]))]
+    content: list[Content] = [
+        notice(said, "good" if sent == len(places) else "fair"),
+        tag("p", link("The letters", trail[-1][1])),
+    ]
+    for fate, title, note in _FATES:
+        content.append(_ended(topic, title, note, [each for each in outcomes if each.fate is fate]))
     if left:
-        content += [
-            tag("p", "There was no time for the others, or they are gone."),
-            _apply(call, topic, left, to, "Go on with"),
-        ]
+        content.append(_apply(call, topic, left, to, "Go on with"))
     return Page("Redrive", content, trail)
+
+
+_FATES = (
+    (LetterFate.NOT_SENT, "Not sent", "Nothing of these was written; you can go on with them."),
+    (
+        LetterFate.UNKNOWN,
+        "Perhaps sent",
+        "No acknowledgement came for these, and they may have been written. Look whether they are there, in a record "
+        "with the header ottla.dlq.redriven-from, before you send them again: each can be sent from its own page.",
+    ),
+    (LetterFate.GONE, "Gone", "There are no such letters in the topic any more."),
+)
+
+
+def _ended(topic: str, title: str, note: str, outcomes: list[LetterOutcome]) -> Content:
+    """The letters that ended so, grouped by the reason."""
+    reasons: dict[str, list[LetterOutcome]] = {}
+    for each in outcomes:
+        reasons.setdefault(each.why, []).append(each)
+    if not reasons:
+        return None
+    rows = [tag("p", told(why), ": ", _links(topic, found)) for why, found in reasons.items()]
+    return card(f"{title}: {len(outcomes):,}", tag("p", note), rows)
+
+
+def _links(topic: str, outcomes: list[LetterOutcome]) -> list[Content]:
+    shown: list[Content] = []
+    for each in outcomes[: limits.CONSOLE_ROWS_MAX]:
+        shown += [link(str(each.place), path_to("letters", topic, each.place.partition, each.place.offset)), " "]
+    more = len(outcomes) - limits.CONSOLE_ROWS_MAX
+    return [*shown, f"and {more:,} more" if more > 0 else None]
 
 
 def _places(text: str) -> list[tuple[int, int]]:
     try:
         found = [(int(partition), int(offset)) for partition, offset in json.loads(text)]
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise WrongInput("the letters to be sent cannot be read", "look at the preview again") from None
     if len(found) > limits.CONSOLE_LETTERS_SENT_MAX or any(part < 0 for each in found for part in each):
         raise WrongInput(f"at most {limits.CONSOLE_LETTERS_SENT_MAX:,} letters are sent at a time")
