@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.registry.forward import (
-    FORWARD_HEADER,
     SENT_ON,
     ForwardedCall,
     ForwardedReply,
@@ -59,15 +58,10 @@ class Following:
 
     async def forward(self, request: Request) -> ForwardedReply:
         """Return the leader's answer. Raises ForwardFailed, NotLeader(None), LeadsNow."""
-        if FORWARD_HEADER.lower() in request.headers:
-            raise ForwardFailed("this instance is not the leader either")
         headers = {name: value for name, value in request.headers.items() if name in SENT_ON}
         call = ForwardedCall(request.method, target_of(request), headers, await request.body(), caller_of(request))
         try:
-            async with asyncio.timeout(2 * self._timeout_ms / 1000):
-                return await self._ask(call)
-        except TimeoutError:
-            raise ForwardFailed(self._why()) from None
+            return await self._ask(call, asyncio.get_running_loop().time() + 2 * self._timeout_ms / 1000)
         except StrangeAnswer as strange:
             raise ForwardFailed(str(strange)) from None
 
@@ -81,10 +75,10 @@ class Following:
     def _may_ask(self, url: str) -> bool:
         return self._is_announced(url) or url in self._peers
 
-    async def _ask(self, call: ForwardedCall) -> ForwardedReply:
+    async def _ask(self, call: ForwardedCall, until_s: float) -> ForwardedReply:
         """Send the request to the leader, and again while the leader is not settled."""
-        tries = 0
-        while True:
+        clock_s, tries, doubt = asyncio.get_running_loop().time, 0, ""
+        while (left_s := until_s - clock_s()) > 0:
             verdict = self._election.verdict
             if verdict.leader is None:
                 await self._wait_for_leader(verdict.number)
@@ -94,15 +88,18 @@ class Following:
             url = verdict.leader.url
             try:
                 if self._may_ask(url) and url != self._election.identity.url:
-                    reply = await self._forwarding.send(url, call, timeout_s=2.5 * self._timeout_ms / 1000)
+                    reply = await self._forwarding.send(url, call, timeout_s=left_s)
                     if not _is_unsettled(reply):
                         return reply
             except NotForwarded as error:
-                if error.maybe_applied and call.method == "DELETE":
-                    raise ForwardFailed(str(error)) from None
                 log.info("%s", error)
+                if error.maybe_applied:
+                    doubt = f"{error}, and may have carried it out"
+                    if call.method == "DELETE":
+                        break
             tries += 1
-            await asyncio.sleep(self._backoff_ms(tries) / 1000)
+            await asyncio.sleep(min(self._backoff_ms(tries) / 1000, max(until_s - clock_s(), 0)))
+        raise ForwardFailed(doubt or self._why())
 
     async def _wait_for_leader(self, number: int) -> None:
         try:

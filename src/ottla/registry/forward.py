@@ -22,10 +22,9 @@ from ottla.client.security.context import context_in_thread
 from ottla.client.security.tls import Tls
 from ottla.model import limits
 from ottla.registry.security.caller import Caller
-from ottla.registry.security.forward_seal import SealedRequest
+from ottla.registry.security.forward_seal import FORWARD_HEADER, SealedRequest
 from ottla.registry.security.instances import Instances
 
-FORWARD_HEADER = "X-Forward"
 SENT_ON = ("accept", "content-type")
 _CONNECT_TIMEOUT_S = 3.0
 _READ_BYTES = 64 * limits.KIB
@@ -70,32 +69,45 @@ class RegistryForwarding:
         self._turns = asyncio.Semaphore(limits.FORWARDED_REQUESTS_MAX)
 
     async def send(self, url: str, call: ForwardedCall, timeout_s: float) -> ForwardedReply:
-        """Send a request and return the answer. Raises NotForwarded, StrangeAnswer and ForwardFailed."""
-        async with self._turns:
-            sent = SealedRequest.of(url, call.method, call.target, call.body)
-            told = self._instances.headers(sent, call.caller)
-            call = call._replace(headers={**call.headers, **told})
-            reader, writer = await _connect(url, timeout_s, self._instances.tls)
-            try:
-                async with asyncio.timeout(timeout_s):
-                    return await _exchange(reader, writer, urlsplit(url).netloc, call)
-            except TimeoutError:
-                raise NotForwarded(f"{url} did not answer in time", maybe_applied=True) from None
-            except (OSError, h11.RemoteProtocolError) as error:
-                raise NotForwarded(f"{url} gave no answer: {error}", maybe_applied=True) from None
-            except StrangeAnswer as strange:
-                raise StrangeAnswer(f"{url} {strange}") from None
-            finally:
-                writer.transport.abort()
+        """Send a request and return the answer, all within that time. Raises NotForwarded, StrangeAnswer and
+        ForwardFailed.
+        """
+        until_s = asyncio.get_running_loop().time() + timeout_s
+        try:
+            async with asyncio.timeout_at(until_s):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise NotForwarded("too many requests are being forwarded", maybe_applied=False) from None
+        try:
+            return await self._send(url, call, until_s)
+        finally:
+            self._turns.release()
+
+    async def _send(self, url: str, call: ForwardedCall, until_s: float) -> ForwardedReply:
+        sent = SealedRequest.of(url, call.method, call.target, call.body)
+        told = self._instances.headers(sent, call.caller)
+        call = call._replace(headers={**call.headers, **told})
+        reader, writer = await _connect(url, until_s, self._instances.tls)
+        try:
+            async with asyncio.timeout_at(until_s):
+                return await _exchange(reader, writer, urlsplit(url).netloc, call)
+        except TimeoutError:
+            raise NotForwarded(f"{url} did not answer in time", maybe_applied=True) from None
+        except (OSError, h11.RemoteProtocolError) as error:
+            raise NotForwarded(f"{url} gave no answer: {error}", maybe_applied=True) from None
+        except StrangeAnswer as strange:
+            raise StrangeAnswer(f"{url} {strange}") from None
+        finally:
+            writer.transport.abort()
 
 
-async def _connect(url: str, timeout_s: float, tls: Tls | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(url: str, until_s: float, tls: Tls | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     to = urlsplit(url)
     secure = to.scheme == "https"
     port = to.port or (443 if secure else 80)
     try:
         context = await context_in_thread(tls or Tls()) if secure else None
-        async with asyncio.timeout(min(_CONNECT_TIMEOUT_S, timeout_s)):
+        async with asyncio.timeout_at(min(asyncio.get_running_loop().time() + _CONNECT_TIMEOUT_S, until_s)):
             return await asyncio.open_connection(to.hostname, port, ssl=context, limit=_READ_BYTES)
     except AuthenticationError as error:
         raise NotForwarded(f"{url} cannot be reached: {error}", maybe_applied=False) from None

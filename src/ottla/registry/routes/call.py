@@ -14,6 +14,7 @@ from starlette.responses import Response
 from ottla.model.limits import INT32_MAX, JSON_BODY_PARTS_MAX, REGISTRY_BODY_AT_ONCE_BYTES, REGISTRY_LEADERS_MAX
 from ottla.registry.errors import BadRequest
 from ottla.registry.port import ForwardFailed, LeadsNow, NotLeader, RegistryStorePort
+from ottla.registry.security.forward_seal import FORWARD_HEADER
 from ottla.registry.security.subject_rights import EVERYTHING, SubjectRights
 from ottla.schemas.registry.commands import RegistryCommand
 from ottla.schemas.registry.entities import SchemaDraft
@@ -75,7 +76,7 @@ class Call:
             try:
                 return await self.store.submit(command)
             except NotLeader:
-                if self.request.headers.get("x-forward") is not None:
+                if FORWARD_HEADER in self.request.headers:
                     raise
             try:
                 answer = await self.store.forward(self.request)

@@ -27,6 +27,7 @@ from ottla.model import limits
 from ottla.registry.security.caller import Caller
 from ottla.security.principal import Principal
 
+FORWARD_HEADER: Final = "X-Forward"  # marks a forwarded request
 CALLER_HEADER: Final = "X-Forward-Caller"
 SEAL_HEADER: Final = "X-Forward-Seal"
 DIGEST_HEADER: Final = "X-Forward-Digest"

@@ -5,21 +5,18 @@ no gate.
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 from starlette.requests import Request
 
 from ottla.registry.security.authentication import CallerAuthentication
 from ottla.registry.security.caller import host_of, note_caller
 from ottla.registry.security.cluster_acls import ClusterAcls
-from ottla.registry.security.forward_seal import BadSeal
+from ottla.registry.security.forward_seal import FORWARD_HEADER, BadSeal
 from ottla.registry.security.instances import Instances
 from ottla.registry.security.refusals import Forbidden
 from ottla.registry.security.subject_rights import SubjectRights
 
 log = logging.getLogger(__name__)
-
-_FORWARDED: Final = "x-forward"
 
 
 class RegistryGate:
@@ -36,7 +33,7 @@ class RegistryGate:
 
         Raises Unauthorized, Forbidden (for a forwarded request that is not trusted), Unavailable, TooBusy.
         """
-        if _FORWARDED in request.headers:
+        if FORWARD_HEADER in request.headers:
             try:
                 caller = await self._instances.caller_of(request, self._url)
             except BadSeal as bad:
