@@ -16,7 +16,7 @@ from ottla.cli.options import (
     wrong_values,
 )
 from ottla.operations.errors import CommandError
-from ottla.operations.groups import described_group, is_share_group
+from ottla.operations.groups import check_empty, described_group, is_share_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -165,6 +165,7 @@ def reset_offsets(
             raise CommandError(f"group {group} has no offsets to reset", "name topics with --topic")
         stored: Outcomes[TopicPartition, Any] = Outcomes()
         if execute:
+            await check_empty(admin, group)
             offsets = {row.partition: row.new for row in rows}
             stored = await (admin.shares.move_each if share else admin.groups.set_offsets_each)(group, offsets)
         for row in rows:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ottla.model.errors import ApiError, ErrorCode
+from ottla.operations.errors import CommandError
+
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
 
@@ -56,6 +59,24 @@ async def described_group(admin: Admin, group: str) -> dict[str, Any]:
         ],
         "partitions": partitions,
     }
+
+
+async def check_empty(admin: Admin, group: str) -> None:
+    """Raise CommandError if a group has members: brokers change no offsets of such a group. One that does not exist yet
+    has none.
+    """
+    try:
+        count = len((await admin.groups.describe(group)).members)
+    except ApiError as error:
+        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return
+    if count:
+        members = "a member" if count == 1 else f"{count} members"
+        raise CommandError(
+            f"group {group} has {members}: its offsets cannot be changed",
+            f"stop its consumers first; `ottla group describe {group}` lists them",
+        )
 
 
 async def is_share_group(admin: Admin, group: str) -> bool:
