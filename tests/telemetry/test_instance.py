@@ -7,7 +7,7 @@ import pytest
 from ottla.model import limits
 from ottla.model.errors import ErrorCode
 from ottla.telemetry.instance import ClientInstance
-from ottla.telemetry.instances import ClientInstances
+from ottla.telemetry.instances import ClientInstances, ConnectionInstances
 from ottla.telemetry.subscription import TelemetryClient, WantedMetrics
 
 OK, THROTTLED = ErrorCode.NONE, ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -134,3 +134,22 @@ def test_their_number_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for id in (b"a", b"b", b"a", b"c"):
         instances.find(id, CLIENT, 0, 0, made)
     assert (b"a" in instances, b"b" in instances, b"c" in instances) == (True, False, True)
+
+
+def test_a_connection_has_a_few_and_they_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TELEMETRY_INSTANCES_PER_CONNECTION_MAX", 2)
+    instances = ClientInstances()
+    one, other = ConnectionInstances(instances), ConnectionInstances(instances)
+
+    def known(connection: ConnectionInstances, *ids: bytes) -> list[bytes]:
+        for id in ids:
+            instances.find(id, CLIENT, 0, 0, made)
+            connection.made(id)
+        return [id for id in (b"a", b"b", b"c", b"x") if id in instances]
+
+    assert known(other, b"x") == [b"x"]
+    assert known(one, b"a", b"b", b"a") == [b"a", b"b", b"x"]
+    assert known(one, b"c") == [b"a", b"c", b"x"], "the oldest gives way, and nobody else's"
+    one()
+    one()
+    assert known(other) == [b"x"]

@@ -78,3 +78,12 @@ def test_series_are_bounded() -> None:
     assert series.take(points) == 3
     assert series.take([points[0]._replace(value=9)]) == 0
     assert (len(series.values), series.values["ottla_client_m0", ()]) == (limits.TELEMETRY_SERIES_MAX, 9)
+
+
+def test_their_characters_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TELEMETRY_SERIES_CHARS_MAX", 115)
+    series = ClientSeries()
+    long, short = (MetricPoint("m", (("l", "x" * n),), 1, is_counter=False, is_delta=False) for n in (80, 1))
+    assert series.take([long, short, short._replace(labels=())]) == 1
+    assert series.take([long._replace(value=2)]) == 0, "what there is goes on"
+    assert [*series.values.values()] == [2, 1]

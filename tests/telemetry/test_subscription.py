@@ -139,3 +139,8 @@ def test_matching_is_bounded() -> None:
     client = CLIENT._replace(client_id="a" * 32_767)
     found, is_complete = subscribe(client, ID, [MetricsSubscription(("first",), 1_000, ()), slow, slow])
     assert (found.metrics, found.interval_ms, is_complete) == (("first",), 1_000, False)
+
+
+def test_long_texts_of_clients_are_cut() -> None:
+    client = client_of(ID, "i" * 32_000, ("n" * 32_000, "v" * 32_000), ("10.1.2.3", 1))
+    assert [len(each) for each in client[1:4]] == [limits.TELEMETRY_CLIENT_CHARS_MAX] * 3

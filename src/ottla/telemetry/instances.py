@@ -1,4 +1,7 @@
-"""ClientInstances: the client instances that a node knows, found again by their ids and forgotten as Kafka does."""
+"""ClientInstances: the client instances that a node knows, found again by their ids and forgotten as Kafka does.
+
+Clients choose the ids. A connection has a few instances at a time (ConnectionInstances), and they end with it.
+"""
 
 from __future__ import annotations
 
@@ -46,3 +49,28 @@ class ClientInstances:
         """Forget instances that were not heard of for long."""
         for id in [id for id, each in self._by_id.items() if each.expires_ms <= now_ms]:
             del self._by_id[id]
+
+
+class ConnectionInstances:
+    """The instances that were made by requests of one connection, as many as a limit says; calling it ends them."""
+
+    __slots__ = ("_ids", "_instances")
+
+    def __init__(self, instances: ClientInstances) -> None:
+        self._instances = instances
+        self._ids: dict[bytes, None] = {}  # the oldest is first
+
+    def __call__(self) -> None:
+        """The connection is closed."""
+        for id in self._ids:
+            self._instances.drop(id)
+        self._ids.clear()
+
+    def made(self, id: bytes) -> None:
+        """An instance is made by this connection: the oldest one gives way if there are too many."""
+        self._ids.pop(id, None)
+        self._ids[id] = None
+        if len(self._ids) > limits.TELEMETRY_INSTANCES_PER_CONNECTION_MAX:
+            oldest = next(iter(self._ids))
+            del self._ids[oldest]
+            self._instances.drop(oldest)

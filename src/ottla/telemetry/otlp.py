@@ -61,11 +61,18 @@ class _Decoder:
             for field in self._reader.fields(resource_metrics.at, resource_metrics.end):
                 if field.kind == SIZED and field.id == _RESOURCE:
                     attributes = self._messages(field.at, field.end, _RESOURCE_ATTRIBUTES)
-                    self._pushed.resource.update(self._labels(attributes) or ())
+                    self._describe(self._labels(attributes) or {})
                 elif field.kind == SIZED and field.id == _SCOPE_METRICS:
                     for metric in self._messages(field.at, field.end, _METRICS):
                         self._metric(metric)
         return self._pushed._replace(left_out=self._left_out)
+
+    def _describe(self, attributes: dict[str, str]) -> None:
+        """Note what a client tells about itself; a push may do so many times."""
+        resource = self._pushed.resource
+        for name, value in attributes.items():
+            if name in resource or len(resource) < limits.TELEMETRY_LABELS_MAX:
+                resource[name] = value
 
     def _messages(self, at: int, end: int, id: int) -> Iterator[EncodedField]:
         return (field for field in self._reader.fields(at, end) if field.id == id and field.kind == SIZED)

@@ -29,6 +29,7 @@ class ClientSeries:
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, Labels], float] = {}
+        self._chars = 0  # of their names and labels
 
     def take(self, points: list[MetricPoint]) -> int:
         """Take over what was pushed; return the number of values for which there is no room."""
@@ -36,11 +37,19 @@ class ClientSeries:
         for name, labels, value, grows, is_delta in points:
             key = series_name(name, grows), labels
             before = self.values.get(key)
-            if before is None and len(self.values) >= limits.TELEMETRY_SERIES_MAX:
+            if before is None and not self._has_room(*key):
                 left_out += 1
             else:
                 self.values[key] = before + value if is_delta and before is not None else value
         return left_out
+
+    def _has_room(self, name: str, labels: Labels) -> bool:
+        """Return whether there is room for a new series, which then counts."""
+        chars = self._chars + len(name) + sum(len(label) + len(value) for label, value in labels)
+        if len(self.values) >= limits.TELEMETRY_SERIES_MAX or chars > limits.TELEMETRY_SERIES_CHARS_MAX:
+            return False
+        self._chars = chars
+        return True
 
 
 @lru_cache(limits.TELEMETRY_NAMES_MAX)

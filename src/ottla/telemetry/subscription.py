@@ -129,5 +129,8 @@ def _illegal(item: str) -> ApiError:
 def client_of(
     instance_id: bytes, client_id: str, software: tuple[str, str], address: tuple[str, int]
 ) -> TelemetryClient:
-    """`software` is the name and the version that the client told; `address` is where it connected from."""
-    return TelemetryClient(uuid_text(instance_id), client_id, *software, address[0], str(address[1]))
+    """`software` is the name and the version that the client told; `address` is where it connected from. Texts of the
+    client are cut: they are kept, matched and told by their first characters.
+    """
+    name, version, told_id = (each[: limits.TELEMETRY_CLIENT_CHARS_MAX] for each in (*software, client_id))
+    return TelemetryClient(uuid_text(instance_id), told_id, name, version, address[0], str(address[1]))

@@ -24,8 +24,8 @@ from ottla.client.blocking.blocking import Blocking
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
 from ottla.model.resources import Resource
+from ottla.security.address_holder import holder_of
 from ottla.server import composed_node
-from ottla.server.net.handshakes import holder_of
 from ottla.testing.broker import EmbeddedBroker
 from ottla.wire.frame import request_frame
 from ottla.wire.messages.cluster.api_versions import ApiVersionsRequest

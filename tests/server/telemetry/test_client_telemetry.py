@@ -132,9 +132,12 @@ class TestSubscriptions:
         assert talk.asked().requested_metrics == ["*"]
         talk.close()
 
-    def test_matching_that_takes_too_much_work(self, broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture) -> None:
+    def test_matching_that_takes_too_much_work(
+        self, broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "TELEMETRY_MATCHING_WORK_MAX", 500)
         subscribe(broker.bootstrap, "t", metrics="slow", match="client_id=" + "(.*b|.*c|.*d)" * 20)
-        talks = [TelemetryTalk(broker.bootstrap, client_id="a" * 20_000) for _ in range(2)]
+        talks = [TelemetryTalk(broker.bootstrap, client_id="a" * 200) for _ in range(2)]
         for talk in talks:
             assert talk.asked().requested_metrics == ["*"]
             talk.close()
@@ -294,6 +297,34 @@ class TestPushes:
         assert other.push() == OK
         other.close()
 
+    def test_one_connection_keeps_a_few_instances_with_short_texts(self, broker: EmbeddedBroker) -> None:
+        talk = TelemetryTalk(broker.bootstrap, client_id="\N{GRINNING FACE}" * 8_000)
+        most, known = limits.TELEMETRY_INSTANCES_PER_CONNECTION_MAX, telemetry(broker).instances
+        for number in range(1, 3 * most):
+            talk.instance_id = (number + 100).to_bytes(16)
+            assert (talk.asked().requested_metrics, talk.push()) == (["*"], OK)
+            assert len(known) == min(number, most)
+        told = [*telemetry(broker).pushed]
+        assert len(told) == min(most, 3)
+        assert {len(each.client.client_id) for each in told} == {limits.TELEMETRY_CLIENT_CHARS_MAX}
+        talk.close()
+        eventually(lambda: not len(known))
+        assert len(telemetry(broker).pushed) == len(told), "what was pushed is told after the end"
+
+    def test_what_nobody_asked_for_is_not_kept(self, broker: EmbeddedBroker) -> None:
+        subscribe(broker.bootstrap, metrics="*", match="client_id=app")
+        talk = TelemetryTalk(broker.bootstrap, client_id="other")
+        assert talk.asked().requested_metrics == []
+        talk.subscription_id += 1
+        assert talk.push() == ErrorCode.UNKNOWN_SUBSCRIPTION_ID
+        assert talk.asked().requested_metrics == []
+        broker.clock.advance("300s")
+        assert [talk.push(), talk.push()] == [OK, THROTTLED]
+        found = scraped(broker)
+        assert QUEUE_TIME not in found.text and not len(telemetry(broker).pushed)
+        assert found("ottla_telemetry_pushes_total", error="NONE") == 1
+        talk.close()
+
     def test_too_many_clients_and_values(self, broker: EmbeddedBroker) -> None:
         talks = [TelemetryTalk(broker.bootstrap, client_id=f"app-{number}") for number in range(4)]
         for talk in talks:
@@ -334,5 +365,5 @@ class TestPushes:
         talk.asked()
         metrics = [gauge('x{a="b"} 1\n# TYPE y', 1, **{'l"\n': 'v"\n\\', "__name__": "n", "client_id": "other"})]
         assert talk.push(payload(*metrics)) == OK
-        labels = {"l": 'v\\"\\n\\\\', "name": "n", "label_client_id": "other", **who(talk)}
+        labels = {"l": 'v"\n\\', "name": "n", "label_client_id": "other", **who(talk)}
         assert scraped(broker).samples["ottla_client_x_a_b_1_type_y", tuple(sorted(labels.items()))] == 1

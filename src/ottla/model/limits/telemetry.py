@@ -4,8 +4,13 @@ node pushes to an OpenTelemetry collector, by OTLP over HTTP.
 
 from ottla.model.limits.units import KIB, MIB
 
-# Client instances whose subscription a node knows, as with Kafka: some MB.
+# Client instances whose subscription a node knows, as with Kafka: some MB, and at most 80 MB of the longest texts. A
+# client has one; further ones of the same connection push its oldest out. It has no more places among the clients
+# whose metrics are told, either.
 TELEMETRY_INSTANCES_MAX = 16_384
+TELEMETRY_INSTANCES_PER_CONNECTION_MAX = 4
+# Characters of a client id, and of the name and the version of the client's software.
+TELEMETRY_CLIENT_CHARS_MAX = 250
 # An instance is forgotten after this time, or three of its push intervals if that is longer, as with Kafka.
 TELEMETRY_IDLE_MS = 60_000
 # How often instances that are to be forgotten are looked for.
@@ -35,9 +40,11 @@ TELEMETRY_LABEL_CHARS_MAX = 300
 TELEMETRY_PUSHES_WAITING_MAX = 100
 TELEMETRY_BYTES_WAITING_MAX = 16 * MIB
 # Client instances whose metrics are told (default of ottla.metrics.clients.max), and series of each of them. A consumer
-# of some partitions has a hundred series. So many take 20 MB.
+# of some partitions has a hundred series. So many take 20 MB. The characters of their names and labels are bounded,
+# too: series beyond are left out.
 TELEMETRY_CLIENTS = 100
 TELEMETRY_SERIES_MAX = 500
+TELEMETRY_SERIES_CHARS_MAX = 200_000
 # How often metrics are pushed (default of ottla.otel.interval.ms), as with OpenTelemetry's libraries, and the shortest
 # interval: a collection of many topics takes some 100 ms of the event loop, in slices.
 OTEL_INTERVAL_MS = 60_000

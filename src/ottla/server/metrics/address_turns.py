@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from ottla.server.net.handshakes import holder_of
+from ottla.security.address_holder import holder_of
 
 
 class AddressTurns:

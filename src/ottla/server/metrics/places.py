@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Protocol
 
 from ottla.model import limits
-from ottla.server.net.handshakes import holder_of
+from ottla.security.address_holder import holder_of
 
 
 class PlaceStage(IntEnum):

@@ -23,10 +23,10 @@ import ssl
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from ipaddress import IPv6Address
 from typing import TypeAlias
 
 from ottla.model import limits
+from ottla.security.address_holder import holder_of
 from ottla.server.loop.runtime import Runtime
 from ottla.server.net.handshake import Done, Handshake
 from ottla.server.net.tls_pipe import TlsPipe
@@ -197,11 +197,3 @@ def _give_up(handshake: Handshake | None) -> bool:
         return False
     handshake.end("others wait, and its client does not go on")
     return True
-
-
-def holder_of(address: str) -> str:
-    """Return what the handshakes of an address are counted by: the address, or the /64 network of an IPv6 address."""
-    if ":" not in address:
-        return address
-    parsed = IPv6Address(address.partition("%")[0])
-    return str(parsed.ipv4_mapped or IPv6Address(int(parsed) >> 64 << 64))

@@ -15,8 +15,8 @@ from collections import Counter
 from typing import Protocol
 
 from ottla.model import limits
+from ottla.security.address_holder import holder_of
 from ottla.server.loop.request_memory import Holder, RequestMemory
-from ottla.server.net.handshakes import holder_of
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Hashable
-from functools import partial
 from typing import NamedTuple
 
 from ottla.model import limits
@@ -24,10 +23,10 @@ from ottla.server.quorum.metadata_host import MetadataHost
 from ottla.server.settings.configs import Configs
 from ottla.server.telemetry.subscriptions import Subscriptions
 from ottla.telemetry.instance import ClientInstance
-from ottla.telemetry.instances import ClientInstances
+from ottla.telemetry.instances import ClientInstances, ConnectionInstances
 from ottla.telemetry.otlp import PushedMetrics, decode_metrics
 from ottla.telemetry.protobuf import PayloadError
-from ottla.telemetry.pushed_clients import PushedClients, told_for_ms
+from ottla.telemetry.pushed_clients import PushedClients, PushPlace, told_for_ms
 from ottla.telemetry.subscription import TelemetryClient, WantedMetrics, client_of, subscribe
 
 log = logging.getLogger(__name__)
@@ -38,9 +37,12 @@ _TELEMETRY = "telemetry"
 
 
 class TelemetryCaller(NamedTuple):
-    """A client as its connection knows it. `software` is its name and version."""
+    """A client as its connection knows it. `holder` is its principal, or its address if it did not authenticate;
+    `software` is its name and version.
+    """
 
     client_id: str
+    holder: str
     software: tuple[str, str]
     address: tuple[str, int]
     when_closed: dict[Hashable, Callable[[], None]]
@@ -93,12 +95,13 @@ class ClientTelemetry:
             instance = self._instance(instance_id, caller, now_ms)
             id, codec = push.subscription_id, push.compression_type
             error = instance.push(id, codec, size, self.bytes_max, now_ms, is_last=push.is_last)
-        if error is not ErrorCode.NONE or instance is None or not push.payload:
-            self.pushes[error] += 1
+        if error is not ErrorCode.NONE or instance is None or not push.payload or not instance.subscribed.metrics:
+            self.pushes[error] += 1  # what nobody asked for is answered as with Kafka, and not kept
             return error
         self._waiting += 1
         self._waiting_bytes += size
-        return self._runtime.tasks.later(self._take(instance, push))
+        place = PushPlace(self._of_connection(caller), caller.holder)
+        return self._runtime.tasks.later(self._take(instance, place, push))
 
     def _has_room(self, size: int) -> bool:
         return (
@@ -106,7 +109,7 @@ class ClientTelemetry:
             and self._waiting_bytes + size <= limits.TELEMETRY_BYTES_WAITING_MAX
         )
 
-    async def _take(self, instance: ClientInstance, push: TelemetryPush) -> ErrorCode:
+    async def _take(self, instance: ClientInstance, place: PushPlace, push: TelemetryPush) -> ErrorCode:
         try:
             async with self._decoding:
                 pushed = await self._runtime.in_worker(_decode, push, self.bytes_max)
@@ -120,7 +123,7 @@ class ClientTelemetry:
             self._waiting_bytes -= len(push.payload)
         now_ms = self._runtime.steady_ms()
         expires_ms = now_ms + told_for_ms(instance.idle_ms, is_last=push.is_last)
-        self.pushed.take(instance.client, pushed, now_ms, expires_ms)
+        self.pushed.take(instance.client, place, pushed, now_ms, expires_ms)
         self.pushes[ErrorCode.NONE] += 1
         self.received_bytes += len(push.payload)
         return ErrorCode.NONE
@@ -137,11 +140,17 @@ class ClientTelemetry:
                     client.client_id[:100],
                 )
             # As with Kafka an instance ends with the connection by which it was made; it is made again if it needs be.
-            caller.when_closed[_TELEMETRY] = partial(self.instances.drop, id)
+            self._of_connection(caller).made(id)
             return ClientInstance(client, subscribed, version)
 
         client = client_of(id, caller.client_id, caller.software, caller.address)
         return self.instances.find(id, client, self.subscriptions.version, now_ms, make)
+
+    def _of_connection(self, caller: TelemetryCaller) -> ConnectionInstances:
+        found = caller.when_closed.get(_TELEMETRY)
+        if not isinstance(found, ConnectionInstances):
+            found = caller.when_closed[_TELEMETRY] = ConnectionInstances(self.instances)
+        return found
 
     def _new_id(self) -> bytes:
         while (id := random_uuid(self._runtime.rng)) in self.instances:

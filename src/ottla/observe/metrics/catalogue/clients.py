@@ -11,7 +11,10 @@ clients = Area(
     "Everything that is no letter or digit becomes `_`; the name of a counter ends with `_total`. Labels are "
     "`client_id`, `client_instance_id` and those that the client pushed. Only gauges and sums are told. A client "
     "pushes to one broker at a time, so each broker tells other clients, at most `ottla.metrics.clients.max`, "
-    "until nothing came for three intervals, and at least for a minute. `ottla client list` lists them.",
+    "until nothing came for three intervals, and at least for a minute. A connection has four of these places at "
+    "most; if all are taken, whoever has fewer (a principal, or an address without authentication) gets one of whoever "
+    "has most. Of a client id, and of the name and version of its software, the first 250 characters are known. "
+    "What a client pushes that is asked for nothing is not kept. `ottla client list` lists them.",
 )
 
 SUBSCRIPTIONS = clients.gauge("ottla_telemetry_subscriptions", "Client metrics subscriptions in effect.")
