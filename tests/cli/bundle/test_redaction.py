@@ -35,6 +35,13 @@ SECRET = "Tr0ub4dor&3"
         "a.b.PlainLoginModule required user_alice=Tr0ub4dor&3",
         'user_alice="Tr0ub4dor&3"',
         "Authorization: Basic VHIwdWI0ZG9yJjM= Tr0ub4dor&3",
+        "x-honeycomb-team: Tr0ub4dor&3",
+        "pushed with {'x-honeycomb-team': 'Tr0ub4dor&3'}",
+        "ottla.otel.headers=x-scope=a,x-team=Tr0ub4dor&3",
+        "export OTEL_EXPORTER_OTLP_TRACES_HEADERS=x-team=Tr0ub4dor&3",
+        "signoz-ingestion-key=Tr0ub4dor&3",
+        "AccountName=a;AccountKey=Tr0ub4dor&3;EndpointSuffix=b",
+        "GET https://b.s3.amazonaws.com/k?X-Amz-Date=1&X-Amz-Signature=Tr0ub4dor&3",
         "-----BEGIN PRIVATE KEY-----\nTr0ub4dor&3\n-----END PRIVATE KEY-----",
         "-----BEGIN RSA PRIVATE KEY-----\\nTr0ub4dor&3\\n-----END RSA PRIVATE KEY-----",
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nTr0ub4dor&3\nand the log ends",
@@ -52,6 +59,8 @@ def test_a_secret_is_hidden(text: str) -> None:
         ("Basic YWxpY2U6c2VjcmV0 was refused", "YWxpY2U6c2VjcmV0"),
         ("eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.c2ln expired", "eyJzdWIiOiJhIn0"),
         ("used AKIAIOSFODNN7EXAMPLE for s3", "AKIAIOSFODNN7EXAMPLE"),
+        ("https://a.blob.core.windows.net/c/k?sv=2024&sig=aBcDeF%3D&se=2027 failed", "aBcDeF"),
+        ("https://h/k?X-Goog-Signature=abcdef0123&x=y", "abcdef0123"),
         ("MIIEvQIBADANBgkqhkiG\nw0BAQEFAASC\n-----END PRIVATE KEY-----\nstarted", "w0BAQEFAASC"),
     ],
 )
@@ -94,6 +103,15 @@ def test_a_secret_that_was_seen_is_known_everywhere() -> None:
         redaction.text(f"tried {SECRET}, then correct-horse and staple!")
         == f"tried {HIDDEN}, then {HIDDEN} and " + HIDDEN
     )
+
+
+def test_values_in_headers_are_known_everywhere() -> None:
+    redaction = Redaction()
+    headers = "x-honeycomb-team=hcaik%2B123, authorization=Bearer%20open-sesame ,x-scope=prod"
+    names = ("ottla.otel.headers", "OTEL_EXPORTER_OTLP_HEADERS")
+    assert redaction.settings(dict.fromkeys(names, headers)) == dict.fromkeys(names, HIDDEN)
+    told = redaction.text("sent hcaik%2B123, that is hcaik+123, and open-sesame to prod")
+    assert told == f"sent {HIDDEN}, that is {HIDDEN}, and {HIDDEN} to prod"
 
 
 def test_names() -> None:

@@ -11,7 +11,8 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from urllib.parse import unquote
 
 from ottla.client.security.names import is_secret_name
 from ottla.client.security.secret import HIDDEN
@@ -24,8 +25,14 @@ _WORDS = (
     r"pass(?:word|wd|phrase|code)?|pwd|secret|token|credentials?|jaas|hmac|api[-_.]?key|access[-_.]?key|private[-_.]?key"
     r"|auth(?:orization)?|user[-_.]?info|cookie|signature|salt|bearer"
 )
+# Headers and parameters of services that call a secret otherwise.
+_SERVICES = r"honeycomb[-_.]team|(?:ingestion|license|insert|functions|subscription|account|signing)[-_.]?key"
 # The words of a name: at its beginning or behind a mark, and not followed by a letter ("author" is no "auth").
-_NAME = re.compile(rf"(?:^|[-_.\s])(?:\w*(?:password|passwd|secret|apikey|token)\w*|(?:{_WORDS}))(?![a-z])", re.I)
+_NAME = re.compile(
+    rf"(?:^|[-_.\s])(?:\w*(?:password|passwd|secret|apikey|token)\w*|(?:{_WORDS}|{_SERVICES}))(?![a-z])", re.I
+)
+# Settings and variables that are headers: NAME=VALUE,NAME=VALUE, values percent-encoded.
+_HEADERS = re.compile(r"(?:^|[-_.])headers$", re.I)
 _PRIVATE = r"[A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----"
 _KEY_BLOCK = re.compile(rf"-----BEGIN {_PRIVATE}.*?(?:-----END {_PRIVATE}|\Z)", re.S)
 _KEY_REST = re.compile(rf"\A(?:[A-Za-z0-9+/=:,\- ]*\r?\n)*?-----END {_PRIVATE}")  # of a text that begins within a key
@@ -40,7 +47,8 @@ _CLOUD_KEY = re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[pousr]_[A-Za-z0-9]{
 _QUOTE = r"\\{0,3}[\"']"
 _SECRET_NAME = (
     r"(?<![\w.-])(?P<name>[\w.-]*(?:password|passwd|passphrase|pwd|secret|token|credentials?|api[-_.]?key"
-    r"|access[-_.]?key|ssl\.keystore\.key|jaas\.config|user\.info|hmac|authorization|cookie)[\w.-]*)"
+    r"|access[-_.]?key|ssl\.keystore\.key|jaas\.config|user\.info|hmac|authorization|cookie|signature"
+    rf"|(?:otel|otlp|traces|metrics|logs)[-_.]headers|{_SERVICES})[\w.-]*)"
 )
 _PAIR = re.compile(
     _SECRET_NAME + rf"(?P<mark>(?:{_QUOTE})?(?:\s*[=:]\s*|\s+(?=[\"'])))"
@@ -48,6 +56,7 @@ _PAIR = re.compile(
     re.I,
 )
 _LINE = re.compile(rf"^(?P<space>\s*){_SECRET_NAME}(?P<mark>[ \t]*[=:][ \t]*)(?P<bare>\S[^\n]*)$", re.I | re.M)
+_SIGNED_URL = re.compile(r"([?&;]sig=)[^&\s\"'<>]+", re.I)
 _IN_JAAS = re.compile(r"\b(?:password|user_[\w.-]+|clientSecret)\s*=\s*[\"']?([^\"';\s]+)")
 _BEHIND_USER = re.compile(r"\A[\w.@-]+:(\S+)\Z")
 _PASSWORD_IN_URL = re.compile(r"://[^:@/\s]*:([^@\s]+)@")
@@ -60,7 +69,7 @@ def is_secret(name: str) -> bool:
     setting = declared(name, BROKER_SETTINGS)
     if setting is not None:
         return setting.sensitive or is_secret_name(name)
-    return is_secret_name(name) or _NAME.search(name) is not None
+    return is_secret_name(name) or _NAME.search(name) is not None or _HEADERS.search(name) is not None
 
 
 class Redaction:
@@ -75,6 +84,9 @@ class Redaction:
         for name, value in values.items():
             if is_secret(name):
                 self.note(value)
+            if _HEADERS.search(name):
+                for part in _in_headers(value):
+                    self.note(part)
             for password in _PASSWORD_IN_URL.findall(value):
                 self.note(password)
         return {name: HIDDEN if is_secret(name) else self.text(value) for name, value in values.items()}
@@ -97,6 +109,7 @@ class Redaction:
         text = _WEB_TOKEN.sub(HIDDEN, text)
         text = _CLOUD_KEY.sub(HIDDEN, text)
         text = _OPTION.sub(rf"\1{HIDDEN}", text)
+        text = _SIGNED_URL.sub(rf"\1{HIDDEN}", text)
         text = _LINE.sub(_hidden_line, text)
         text = _PAIR.sub(_hidden_pair, text)
         return self._without_known(text)
@@ -108,6 +121,15 @@ class Redaction:
             longest_first = sorted(self._known, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, longest_first)))
         return self._pattern.sub(HIDDEN, text)
+
+
+def _in_headers(headers: str) -> Iterator[str]:
+    """Yield the values of headers, as they are written and as they are sent, and what is behind a scheme."""
+    for each in headers.split(","):
+        value = each.partition("=")[2].strip()
+        for text in (value, unquote(value)):
+            yield text
+            yield text.rpartition(" ")[2]
 
 
 def _hidden_line(found: re.Match[str]) -> str:
