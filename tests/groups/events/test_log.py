@@ -95,3 +95,15 @@ def test_rebalance_ends_with_the_last_member() -> None:
 def test_texts_of_clients_are_cut() -> None:
     assert short("x" * limits.GROUP_EVENT_TEXT_MAX) == "x" * limits.GROUP_EVENT_TEXT_MAX
     assert len(short("x" * 100_000)) == limits.GROUP_EVENT_TEXT_MAX
+
+
+def test_nothing_is_kept_of_groups_with_long_ids() -> None:
+    """The ids would be kept for a day, also those of groups that are gone."""
+    budget = EventBudget()
+    events = GroupEvents(budget)
+    longest = "\N{GRINNING FACE}" * limits.GROUP_EVENTS_ID_CHARS_MAX
+    for group_id in (longest, longest + "x"):
+        for kind in (Happening.REBALANCE_BEGAN, Happening.REBALANCE_ENDED, Happening.EMPTY):
+            events.add(group_id, event(1, kind))
+    assert (len(events.of(longest, 1)), len(events.of(longest + "x", 1)), len(budget)) == (3, 0, 3)
+    assert budget.rebalances == 2, "they are counted all the same"

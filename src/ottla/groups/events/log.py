@@ -1,7 +1,8 @@
 """GroupEvents: the events of the groups of one machine, within an EventBudget that all machines of a node share.
 
 Events are soft state: they are lost when the coordinator moves or its node ends. The oldest are forgotten when a group,
-or the node, has too many of them, and when they get too old.
+or the node, has too many of them, and when they get too old. Groups with very long ids have none, because ids are kept
+as long as their events, also of groups that were deleted.
 """
 
 from __future__ import annotations
@@ -128,6 +129,8 @@ class GroupEvents:
             self.add(group_id, event)
 
     def _remember(self, group_id: str, event: GroupEvent) -> None:
+        if len(group_id) > limits.GROUP_EVENTS_ID_CHARS_MAX:
+            return
         ring = self._rings.get(group_id)
         if ring is None:
             ring = self._rings[group_id] = _Ring(self._rings, group_id)

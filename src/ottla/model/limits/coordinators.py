@@ -58,5 +58,7 @@ KEY_HASHES_MAX = 10_000
 GROUP_EVENTS_PER_NODE_MAX = 20_000
 GROUP_EVENTS_PER_GROUP_MAX = 200
 GROUP_EVENTS_KEPT_MS = 24 * 60 * 60 * 1000
+# Nothing is remembered of groups with longer ids: clients choose them, up to 32,767 bytes each.
+GROUP_EVENTS_ID_CHARS_MAX = 250
 # Characters of each text in such an event; clients choose their member ids, client ids and reasons.
 GROUP_EVENT_TEXT_MAX = 250
