@@ -71,9 +71,10 @@ METADATA_RECORDS_PER_SLICE = 500
 # A metadata snapshot of more partitions and ACLs than this is written in slices from a copy; a smaller one at once, in
 # some 20 ms.
 SNAPSHOT_AT_ONCE_PARTITIONS = 5_000
-# Watches of clients' requests on one node at a time, how long one lasts after it was last asked for, and how many of
-# the latest requests it keeps.
+# Watches of clients' requests on one node at a time, and those that one principal asks for (or one address without
+# authentication); how long one lasts after it was last asked for, and how many of the latest requests it keeps.
 REQUEST_WATCHES_MAX = 8
+REQUEST_WATCHES_PER_ASKER_MAX = 4
 REQUEST_WATCH_S = 15
 REQUESTS_SEEN_MAX = 500
 # Characters of names, and different error codes, that are kept of one request.

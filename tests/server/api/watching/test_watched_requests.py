@@ -15,11 +15,13 @@ from tests.support.processes.local_cluster import LocalCluster
 from tests.support.requests.raw import RawConnection
 from tests.support.waiting import WAIT_S, until
 
+from ottla import AclEntry, Admin
 from ottla.client.admin.requests import ClientRequest
 from ottla.client.blocking.blocking import Blocking
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.model import limits
 from ottla.model.errors import ApiError, ErrorCode
+from ottla.security.acls import CLUSTER_NAME, AclOperation, AclPermission, AclResourceType, PatternType
 from ottla.server.api.api_table import SERVED
 from ottla.server.api.watching.watched_requests import RequestEye, WatchedRequests
 from ottla.testing.broker import EmbeddedBroker
@@ -129,6 +131,35 @@ def test_few_requests_of_few_clients_are_kept(
     with pytest.raises(ApiError, match="characters"):
         client.admin.requests.of("x" * 251)
     assert client.admin.requests.of("ottla"), "the watches that there are go on"
+
+
+def test_one_asker_leaves_watches_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "REQUEST_WATCH_S", 4)
+    with SecureBroker(tmp_path / "data") as broker:
+        broker.add_user("other", "correct horse")
+        with Blocking(broker.bootstrap, security=broker.security) as first:
+            cluster = AclResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL
+            allowed = AclEntry(*cluster, "User:other", "*", AclOperation.DESCRIBE, AclPermission.ALLOW)
+            first.run(Admin(first.cluster).acls.create([allowed]))
+            for number in range(limits.REQUEST_WATCHES_PER_ASKER_MAX):
+                first.admin.requests.of(f"c{number}")
+            with pytest.raises(ApiError, match="You watch the requests of 4 clients already") as refused:
+                first.admin.requests.of("more")
+            assert refused.value.code == ErrorCode.POLICY_VIOLATION
+            with Blocking(broker.bootstrap, security=broker.security_of("other")) as second:
+                second.admin.requests.of("more")
+                second.admin.requests.of("c0")
+            with pytest.raises(ApiError, match="You watch"):
+                first.admin.requests.of("more")
+            first.admin.requests.of("c0")
+
+            def asked() -> bool:
+                try:
+                    return bool(first.admin.requests.of("more"))
+                except ApiError:
+                    return False
+
+            until(asked, bool)
 
 
 def test_a_stopped_node_looks_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

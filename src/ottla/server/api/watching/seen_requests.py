@@ -34,12 +34,14 @@ class SeenRequest(NamedTuple):
 
 
 class RequestWatch:
-    """The latest requests of one client; `count` is how many there were since the watch began."""
+    """The latest requests of one client; `count` is how many there were since the watch began. `asked_s` is when each
+    asker last asked for it.
+    """
 
     def __init__(self, wanted: ClientWanted, now_ms: int) -> None:
         self.wanted = wanted
         self.since_ms = now_ms
-        self.asked_s = 0.0  # when somebody last asked for it
+        self.asked_s: dict[str, float] = {}
         self.count = 0
         self.requests: deque[SeenRequest] = deque(maxlen=limits.REQUESTS_SEEN_MAX)
 
@@ -59,8 +61,10 @@ class PresentClient(NamedTuple):
 class RequestLog(Protocol):
     """What the handlers use of the watches of a node."""
 
-    def watch(self, wanted: ClientWanted) -> RequestWatch:
-        """Return the watch of a client, which begins now if there is none. Raises ApiError if there are too many."""
+    def watch(self, wanted: ClientWanted, asker: str) -> RequestWatch:
+        """Return the watch of a client, which begins now if there is none. Raises ApiError if there are too many, or
+        `asker` asks for too many.
+        """
 
     def clients(self) -> list[PresentClient]:
         """Return clients that are connected to this node; not all, if they are many."""

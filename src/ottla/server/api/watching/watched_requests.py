@@ -55,7 +55,11 @@ class WatchedRequests:
         self._connections = connections
         self._next_look: asyncio.TimerHandle | None = None
 
-    def watch(self, wanted: ClientWanted) -> RequestWatch:
+    def watch(self, wanted: ClientWanted, asker: str) -> RequestWatch:
+        asked = [watch for watch in self.watches.values() if asker in watch.asked_s and watch.wanted != wanted]
+        if len(asked) >= limits.REQUEST_WATCHES_PER_ASKER_MAX:
+            text = f"You watch the requests of {len(asked)} clients already: stop asking for one, and try again later."
+            raise ApiError(ErrorCode.POLICY_VIOLATION, text)
         found = self.watches.get(wanted)
         if found is None:
             if len(self.watches) >= limits.REQUEST_WATCHES_MAX:
@@ -64,7 +68,7 @@ class WatchedRequests:
             if not self.watches:
                 self._begin()
             found = self.watches[wanted] = RequestWatch(wanted, self.runtime.now_ms())
-        found.asked_s = self.runtime.loop.time()
+        found.asked_s[asker] = self.runtime.loop.time()
         return found
 
     def clients(self) -> list[PresentClient]:
@@ -94,10 +98,12 @@ class WatchedRequests:
         self._next_look = self.runtime.loop.call_later(limits.REQUEST_WATCH_S / 5, self._look)
 
     def _look(self) -> None:
-        """End the watches that nobody has asked for lately."""
+        """Forget who has not asked lately, and end the watches that nobody has asked for."""
         ended_s = self.runtime.loop.time() - limits.REQUEST_WATCH_S
-        for each in [watch for watch in self.watches.values() if watch.asked_s <= ended_s]:
-            del self.watches[each.wanted]
+        for watch in [*self.watches.values()]:
+            watch.asked_s = {asker: at_s for asker, at_s in watch.asked_s.items() if at_s > ended_s}
+            if not watch.asked_s:
+                del self.watches[watch.wanted]
         if self.watches:
             self._look_later()
         else:

@@ -12,6 +12,7 @@ from ottla.security.acls import AclOperation
 from ottla.server.api.context import Context
 from ottla.server.api.dispatch import handles
 from ottla.server.api.needs import Needs, on_cluster
+from ottla.server.api.security.counted_for import counted_for
 from ottla.server.api.watching.seen_requests import ClientWanted, SeenRequest
 from ottla.wire.messages.cluster.ottla_describe_requests import (
     OttlaDescribeRequestsRequest,
@@ -34,7 +35,7 @@ def ottla_describe_requests(request: OttlaDescribeRequestsRequest, context: Cont
         text = f"A client is watched by at most {limits.REQUEST_SEEN_CHARS_MAX} characters of its name."
         return _refused(ErrorCode.INVALID_REQUEST, text)
     try:
-        watch = context.request_log.watch(wanted)
+        watch = context.request_log.watch(wanted, counted_for(context))
     except ApiError as error:
         return _refused(error.code, error.message)
     count = min(max(request.requests_max, 0), len(watch.requests))
