@@ -204,3 +204,8 @@ def test_a_number_of_more_than_64_bits_is_cut_like_the_librarys() -> None:
     metric = gauge("a", 1)
     metric.gauge.data_points.append(NumberDataPoint.FromString(point))
     assert decode_metrics(payload(metric)).points[1].labels == (("k", "-1"),)
+
+
+def test_what_clients_tell_about_themselves_is_bounded() -> None:
+    pushed = b"".join(payload(**{f"name-{n}": "v"}) for n in range(limits.TELEMETRY_LABELS_MAX + 5))
+    assert len(decode_metrics(pushed).resource) == limits.TELEMETRY_LABELS_MAX

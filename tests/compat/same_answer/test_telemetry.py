@@ -127,6 +127,15 @@ def test_without_a_subscription(both: Both, id: bytes) -> None:
     both.same(script)
 
 
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_what_cannot_be_read_without_a_subscription(both: Both, id: bytes, codec: Codec) -> None:
+    def script(side: Side) -> Iterator[Plain]:
+        subscribe(side, [])
+        yield push(side, id, ask(side, id)["subscription_id"], b"no metrics", codec)
+
+    both.same(script)
+
+
 def test_one_for_all_metrics(both: Both, id: bytes) -> None:
     """The subscription ids are the same, too."""
 

@@ -95,8 +95,8 @@ class ClientTelemetry:
             instance = self._instance(instance_id, caller, now_ms)
             id, codec = push.subscription_id, push.compression_type
             error = instance.push(id, codec, size, self.bytes_max, now_ms, is_last=push.is_last)
-        if error is not ErrorCode.NONE or instance is None or not push.payload or not instance.subscribed.metrics:
-            self.pushes[error] += 1  # what nobody asked for is answered as with Kafka, and not kept
+        if error is not ErrorCode.NONE or instance is None or not push.payload:
+            self.pushes[error] += 1
             return error
         self._waiting += 1
         self._waiting_bytes += size
@@ -121,6 +121,9 @@ class ClientTelemetry:
         finally:
             self._waiting -= 1
             self._waiting_bytes -= len(push.payload)
+        if not instance.subscribed.metrics:  # nobody asked for it: it is answered as with Kafka, and not kept
+            self.pushes[ErrorCode.NONE] += 1
+            return ErrorCode.NONE
         now_ms = self._runtime.steady_ms()
         expires_ms = now_ms + told_for_ms(instance.idle_ms, is_last=push.is_last)
         self.pushed.take(instance.client, place, pushed, now_ms, expires_ms)
