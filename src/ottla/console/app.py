@@ -1,8 +1,10 @@
 """The console as an ASGI application: from a request, through the gate, to its route, and the answer back.
 
 Rules:
-- A handler is bounded in time, a session in requests at once. A client that leaves ends a stream (`streaming.py`).
-  Other handlers go on to their end without it: no action stops half-way because its browser was closed.
+- A handler is bounded in time, a session in requests at once. A request counts until its answer has been sent, which is
+  bounded in time as well (`sending.py`).
+- A client that leaves ends a stream. Other handlers go on to their end without it: no action stops half-way because its
+  browser was closed.
 - An error, of a handler or while its answer is rendered, becomes a page, or a part of one, with a sentence and a hint;
   never a traceback. Each answer has the headers of `security/headers.py`.
 - Each action is noted in the log (`action_log.py`), those that the gate refuses as well.
@@ -11,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from urllib.parse import parse_qs, quote
 
@@ -40,7 +42,8 @@ from ottla.console.security.gate import (
 )
 from ottla.console.security.headers import ALWAYS
 from ottla.console.security.sessions import Sessions
-from ottla.console.streaming import StreamedAnswer, lines, timely
+from ottla.console.sending import StreamedAnswer, WholeAnswer
+from ottla.console.streaming import lines, timely
 from ottla.model import limits
 
 THEME_COOKIE = "ottla-theme"
@@ -62,20 +65,20 @@ class ConsoleApp:
         assert static_files.address_of("console.js"), "its route is declared"
         self._options = options
         self._sessions = sessions
-        self._at_once = 0  # of visitors with a session
-        self._strangers = 0  # requests of the others
+        self._strangers = 0  # requests of visitors without a session
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        response = await self._response(Request(scope, receive))
-        response.raw_headers.extend(ALWAYS)
-        await response(scope, receive, send)
+        async with AsyncExitStack() as sent:
+            response = await self._response(Request(scope, receive), sent)
+            response.raw_headers.extend(ALWAYS)
+            await response(scope, receive, send)
 
-    async def _response(self, request: Request) -> Response:
+    async def _response(self, request: Request, sent: AsyncExitStack) -> Response:
         theme = request.cookies.get(THEME_COOKIE, "")
         path = _raw_path(request)
-        call = PageCall(path, self._options, self._sessions, theme=theme if theme in _THEMES else "")
+        call = PageCall(path, self._options, self._sessions, theme=theme if theme in _THEMES else "", sent=sent)
         if request.client is not None:
             call = replace(call, host=request.client.host)
         try:
@@ -87,21 +90,19 @@ class ConsoleApp:
             self._enter(call)
         except SignInFirst:
             note_refusal(request, call, 303)
-            return self._written(self._sign_in(request), call, ExitStack())
+            return self._written(self._sign_in(request), call)
         except Exception as error:
             response = self._failed(request, error, call)
             note_refusal(request, call, response.status_code)
             return response
-        with ExitStack() as place:
-            place.callback(self._count, call, -1)
-            try:
-                async with asyncio.timeout(limits.CONSOLE_PAGE_S):
-                    answer = await route.handler(call)
-                response = self._written(answer, call, place)
-            except Exception as error:
-                response = self._failed(request, error, call)
-            note_action(request, call, response.status_code)
-            return response
+        try:
+            async with asyncio.timeout(limits.CONSOLE_PAGE_S):
+                answer = await route.handler(call)
+            response = self._written(answer, call)
+        except Exception as error:
+            response = self._failed(request, error, call)
+        note_action(request, call, response.status_code)
+        return response
 
     async def _routed(self, request: Request, call: PageCall) -> tuple[PageRoute, PageCall]:
         method = "GET" if request.method == "HEAD" else request.method
@@ -134,20 +135,20 @@ class ConsoleApp:
             is_full = self._strangers >= limits.CONSOLE_STRANGERS_AT_ONCE_MAX
         else:
             is_full = (
-                self._at_once >= limits.CONSOLE_REQUESTS_AT_ONCE_MAX
+                self._sessions.requests.of_all >= limits.CONSOLE_REQUESTS_AT_ONCE_MAX
                 or call.session.requests >= limits.CONSOLE_REQUESTS_PER_SESSION_MAX
-                or self._sessions.requests_of(call.session.access.user) >= limits.CONSOLE_REQUESTS_PER_USER_MAX
+                or self._sessions.requests.of(call.user) >= limits.CONSOLE_REQUESTS_PER_USER_MAX
             )
         if is_full:
             raise RefusedRequest(503, "the console is busy", "try again in a moment")
         self._count(call, 1)
+        call.sent.callback(self._count, call, -1)
 
     def _count(self, call: PageCall, one: int) -> None:
         if call.session is None:
             self._strangers += one
         else:
-            self._at_once += one
-            call.session.requests += one
+            self._sessions.count_requests(call.session, one)
 
     def _sign_in(self, request: Request) -> Answer:
         if FRAGMENT in request.headers:
@@ -155,14 +156,15 @@ class ConsoleApp:
         wanted = _raw_path(request) if request.method == "GET" else "/"
         return Redirect(path_to("sign-in", to=None if wanted == "/" else wanted))
 
-    def _written(self, answer: Answer, call: PageCall, place: ExitStack) -> Response:
-        """The answer as it is sent. A stream takes the request's place with it, and leaves it at its end."""
+    def _written(self, answer: Answer, call: PageCall) -> Response:
+        """The answer as it is sent."""
+        ended = None if call.session is None else call.session.ended
         match answer:
             case Page():
-                return Response(document(answer, call), answer.status, {"cache-control": "no-store"}, _HTML)
+                return WholeAnswer(document(answer, call), answer.status, {"cache-control": "no-store"}, _HTML)
             case Fragment():
                 content = encoded(markup_of(answer.content))
-                return Response(content, answer.status, {"cache-control": "no-store"}, _HTML)
+                return WholeAnswer(content, answer.status, {"cache-control": "no-store"}, _HTML)
             case Redirect():
                 return self._way(answer, call)
             case FileAnswer():
@@ -170,11 +172,13 @@ class ConsoleApp:
                 if answer.name:
                     headers["content-disposition"] = f'attachment; filename="{_file_name(answer.name)}"'
                 if isinstance(answer.content, bytes):
-                    return Response(answer.content, 200, headers, answer.media_type)
-                return StreamedAnswer(timely(answer.content), place.pop_all(), headers, answer.media_type)
+                    if answer.name and call.session is not None:
+                        call.unsent(len(answer.content))
+                    return WholeAnswer(answer.content, 200, headers, answer.media_type)
+                return StreamedAnswer(timely(answer.content), ended, headers, answer.media_type)
             case PartStream():
                 headers = {"cache-control": "no-store"}
-                return StreamedAnswer(lines(answer.parts, call), place.pop_all(), headers, "application/x-ndjson")
+                return StreamedAnswer(lines(answer.parts, call), ended, headers, "application/x-ndjson")
 
     def _failed(self, request: Request, error: Exception, call: PageCall) -> Response:
         status, sentence, hint = failure_of(error, call)
@@ -182,16 +186,16 @@ class ConsoleApp:
         if FRAGMENT in request.headers:
             answer = Fragment(failed_notice(sentence, hint), status)
         try:
-            return self._written(answer, call, ExitStack())
+            return self._written(answer, call)
         except Exception as second:
             _, sentence, hint = failure_of(second, call)
-            return Response(f"{sentence}; {hint}\n", 500, {"cache-control": "no-store"}, "text/plain; charset=utf-8")
+            return WholeAnswer(f"{sentence}; {hint}\n", 500, {"cache-control": "no-store"}, "text/plain; charset=utf-8")
 
     def _way(self, answer: Redirect, call: PageCall) -> Response:
         if answer.done and call.session is not None:
             call.session.messages.append(answer.done)
         to = quote(answer.to, _IN_ADDRESSES, errors="replace")
-        response = Response(
+        response = WholeAnswer(
             status_code=303,
             headers={"location": to, "cache-control": "no-store"},
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from ottla.client.admin import Admin
@@ -10,8 +11,10 @@ from ottla.client.registry import SchemaRegistry
 from ottla.console.access import Access
 from ottla.console.html import path_to
 from ottla.console.options import ConsoleOptions
-from ottla.console.refusals import WrongInput
+from ottla.console.refusals import RefusedRequest, WrongInput
 from ottla.console.security.sessions import ConsoleSession, Sessions
+from ottla.console.security.user_amounts import TakenAmount
+from ottla.model import limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +33,16 @@ class PageCall:
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     host: str = "?"  # of the client
     theme: str = ""  # `light` or `dark`; empty: what the browser says
+    sent: AsyncExitStack = field(default_factory=AsyncExitStack)  # what is closed when the answer has been sent
 
     @property
     def access(self) -> Access:
         assert self.session is not None, "only routes that are open have no session"
         return self.session.access
+
+    @property
+    def user(self) -> str:
+        return self.access.user
 
     @property
     def admin(self) -> Admin:
@@ -51,6 +59,19 @@ class PageCall:
     def may_change(self) -> bool:
         """Whether forms that change the cluster are shown."""
         return not self.options.read_only
+
+    def unsent(self, size: int) -> TakenAmount:
+        """Take room for a file until it has been sent. Raises RefusedRequest if too much is unsent."""
+        unsent = self.sessions.unsent
+        for taken, most in (
+            (unsent.of(self.user), limits.CONSOLE_UNSENT_USER_BYTES_MAX),
+            (unsent.of_all, limits.CONSOLE_UNSENT_BYTES_MAX),
+        ):
+            if taken and taken + size > most:
+                raise RefusedRequest(503, "too many files are being sent", "try again when others have been received")
+        room = unsent.take(self.user, size)
+        self.sent.callback(room.give_back)
+        return room
 
     def number(self, name: str, default: int | None = None, *, least: int = 0, most: int = 2**63 - 1) -> int:
         """A number of the form or the query. Raises WrongInput if it is none, or out of bounds."""

@@ -2,9 +2,8 @@
 
 Rules:
 - A stream is bounded in time. The time counts while a part is made and while it is sent, but only the making of a part
-  is interrupted, so that the interruption reaches the generator that makes it.
+  is interrupted here, so that the interruption reaches the generator that makes it. `sending.py` bounds the rest.
 - An error becomes the last part, for the element `failed`. A file has no such place: its connection is cut instead.
-- The generator is closed when the client leaves, however far it has come.
 """
 
 from __future__ import annotations
@@ -12,11 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from contextlib import ExitStack, aclosing
+from contextlib import aclosing
 from typing import TypeVar
-
-from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from ottla.console.answers import StreamPart
 from ottla.console.call import PageCall
@@ -25,26 +21,6 @@ from ottla.console.refusals import RefusedRequest
 from ottla.model import limits
 
 P = TypeVar("P")
-
-
-class StreamedAnswer(StreamingResponse):
-    """Sends what a generator makes. `place` is the request's place among those that are worked on: it is left when the
-    generator is closed.
-    """
-
-    def __init__(
-        self, parts: AsyncGenerator[bytes, None], place: ExitStack, headers: dict[str, str], media_type: str
-    ) -> None:
-        super().__init__(parts, 200, headers, media_type)
-        self._parts = parts
-        self._place = place
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._place:
-            try:
-                await super().__call__(scope, receive, send)
-            finally:
-                await self._parts.aclose()
 
 
 async def timely(parts: AsyncGenerator[P, None]) -> AsyncGenerator[P, None]:

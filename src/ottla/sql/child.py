@@ -154,7 +154,8 @@ def _file(result: DuckDBPyConnection, task: SqlTask, answers: SqlAnswers) -> boo
     def put(data: bytes) -> None:
         nonlocal size
         size += len(data)
-        answers.put(FrameKind.BYTES, data)
+        for at in range(0, len(data), limits.SQL_PART_BYTES):
+            answers.put(FrameKind.BYTES, data[at : at + limits.SQL_PART_BYTES])
 
     with write(schema, put) as sink:
         for batch in batches:

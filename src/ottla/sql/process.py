@@ -10,7 +10,6 @@ import contextlib
 import importlib.util
 import pickle
 import sys
-import time
 from collections.abc import AsyncGenerator
 
 from ottla.model import limits
@@ -28,7 +27,9 @@ def is_installed() -> bool:
 
 
 async def run_task(task: SqlTask, seconds: float) -> AsyncGenerator[SqlFrame, None]:
-    """The frames of a query; the last one is DONE or ERROR. Closing the generator ends the process."""
+    """The frames of a query; the last one is DONE or ERROR. Closing the generator ends the process, and so does the end
+    of its time, also while nobody takes a frame.
+    """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -36,30 +37,44 @@ async def run_task(task: SqlTask, seconds: float) -> AsyncGenerator[SqlFrame, No
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        limit=limits.SQL_FRAME_BYTES_MAX,
+        limit=limits.SQL_READ_AHEAD_BYTES,
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    until_s = time.monotonic() + seconds
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + seconds
+    end = loop.call_at(until_s, _kill, process)
     RUNNING.add(process.pid)
     try:
         content = pickle.dumps(task)
         process.stdin.write(len(content).to_bytes(4, "big") + content)
         last: FrameKind | None = None
         while last not in _LAST:
-            try:
-                async with asyncio.timeout(until_s - time.monotonic()):
-                    frame = await _frame(process.stdout)
-            except TimeoutError:
+            frame = await _frame(process.stdout) if loop.time() < until_s else None
+            # The end of its time ended the process: what it had answered until then may be only a part of a frame.
+            if frame is None or (loop.time() >= until_s and frame.kind not in _LAST[:1]):
                 frame = SqlFrame(FrameKind.ERROR, f"the query took longer than {seconds:.0f} s, and was ended")
             last = frame.kind
             yield frame
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
+        end.cancel()
+        _kill(process)
         RUNNING.discard(process.pid)
         # Also if this task is being cancelled: the process has been killed, and ends at once.
-        await asyncio.shield(process.wait())
+        await asyncio.shield(_ended(process))
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Wait for the end of a process that was killed. It is told only when its output has been read to the end."""
+    assert process.stdout is not None
+    while await process.stdout.read(limits.SQL_READ_AHEAD_BYTES):
+        pass
+    await process.wait()
 
 
 async def _frame(reader: asyncio.StreamReader) -> SqlFrame:

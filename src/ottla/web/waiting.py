@@ -11,7 +11,8 @@ Rules:
   them have a request, the new one is answered with 503. So an address cannot take the places of others.
 - A client that speaks something else than HTTP (mostly TLS) is logged with its address: at most one line in a while for
   all such clients.
-- With TLS, the certificate of the client (DER, None without one) is in the scope's `state` as `certificate`.
+- With TLS, the certificate of the client (DER, None without one) is in the scope's `state` as `certificate`. The
+  connection itself is there, too (`client_connection.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ottla.model import limits
+from ottla.web.client_connection import ClientConnection
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +107,7 @@ class _Bounded(_Telling):
     _has_place = False
     _timer: asyncio.TimerHandle | None = None
     _unsent_bytes = 0
+    _client: ClientConnection | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in H11Protocol
         self.host = str((transport.get_extra_info("peername") or ("",))[0])
@@ -112,12 +115,15 @@ class _Bounded(_Telling):
             self.limit_concurrency = 0  # uvicorn answers with 503, and closes the connection
         self._has_place = True
         super().connection_made(transport)
-        self.app_state = {**self.app_state, **_certificate_state(transport)}
+        self._client = ClientConnection(transport)
+        self.app_state = {**self.app_state, **_certificate_state(transport), **self._client.as_state()}
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._give_place_back()
         super().connection_lost(exc)
+        if self._client is not None:
+            self._client.note_lost()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)

@@ -108,8 +108,14 @@ def test_who_signs_in_again_and_again_signs_nobody_else_out() -> None:
             watch.now_s += 1
             last = sessions.begin(an_access("zed"))
         assert sessions.find(admin.id) is admin and sessions.find(last.id) is last
-        last.requests = 7
-        assert (sessions.requests_of("zed"), sessions.requests_of("admin")) == (7, 0)
+        for _ in range(7):
+            sessions.count_requests(last, 1)
+        sessions.end(last)
+        assert last.ended.is_set()
+        assert (sessions.requests.of("zed"), sessions.requests.of("admin")) == (7, 0), "until they were answered"
+        for _ in range(7):
+            sessions.count_requests(last, -1)
+        assert (sessions.requests.of("zed"), sessions.requests.of_all) == (0, 0)
         await sessions.close()
 
     asyncio.run(run())

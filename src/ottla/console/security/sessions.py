@@ -4,6 +4,7 @@ Rules:
 - A session ends when its user signs out, has been idle for long, or by its age. The number of sessions is bounded, of
   all users and of one: whoever signs in again and again ends sessions of that user, and not those of others.
 - Its id is known to its browser alone (a cookie that scripts cannot read); forms carry another secret, its `token`.
+- A session that ends says so (`ended`): its streams end with it. What its user has taken counts until it is given back.
 - Without signing in there is one session for everybody who reaches the console, with a token all the same.
 """
 
@@ -15,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterator
 
 from ottla.console.access import Access
+from ottla.console.security.user_amounts import UserAmounts
 from ottla.model import limits
 from ottla.web.password_turns import PasswordTurns
 
@@ -29,6 +31,7 @@ class ConsoleSession:
         self.token = secrets.token_urlsafe(_SECRET_BYTES)
         self.access = access
         self.began_s = self.seen_s = now_s
+        self.ended = asyncio.Event()
         self.requests = 0  # that are being answered
         self.messages: deque[str] = deque(maxlen=limits.CONSOLE_MESSAGES_MAX)
 
@@ -45,6 +48,9 @@ class Sessions:
         self._by_id: dict[str, ConsoleSession] = {}
         self._everybody = None if everybody is None else ConsoleSession(everybody, steady_s())
         self.password_turns = PasswordTurns()  # of those who sign in
+        self.requests = UserAmounts()  # that are being answered
+        self.queries = UserAmounts()  # in SQL
+        self.unsent = UserAmounts()  # bytes of files
         self._closing: set[asyncio.Task[None]] = set()
 
     def begin(self, access: Access) -> ConsoleSession:
@@ -59,9 +65,10 @@ class Sessions:
         self._by_id[session.id] = session
         return session
 
-    def requests_of(self, user: str) -> int:
-        """The requests of a user that are being answered, of all sessions of that user."""
-        return sum(each.requests for each in self._of(user))
+    def count_requests(self, session: ConsoleSession, one: int) -> None:
+        """Count a request that begins (1) or ends (-1)."""
+        session.requests += one
+        self.requests.add(session.access.user, one)
 
     def _of(self, user: str) -> Iterator[ConsoleSession]:
         return (each for each in self._by_id.values() if each.access.user == user)
@@ -89,6 +96,7 @@ class Sessions:
 
     def end(self, session: ConsoleSession) -> None:
         if self._by_id.pop(session.id, None) is not None:
+            session.ended.set()
             self._later(session.access.close())
 
     def end_old(self) -> None:

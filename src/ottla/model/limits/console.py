@@ -64,6 +64,15 @@ CONSOLE_ROWS_THREADS = 2
 # How long a page may take; a search, which shows its progress, may take longer.
 CONSOLE_PAGE_S = 30
 CONSOLE_STREAM_S = 600
+# Sending an answer: bytes of one part of it, how long the client may take for a part, and for the whole answer. Then
+# the connection is ended.
+CONSOLE_PART_BYTES = 64 * KIB
+CONSOLE_SEND_S = 30
+CONSOLE_ANSWER_S = 630
+# Bytes of files (records, contents, schemas) that were not sent yet: of one user, and in all. A larger file waits until
+# no other is being sent.
+CONSOLE_UNSENT_USER_BYTES_MAX = 64 * MIB
+CONSOLE_UNSENT_BYTES_MAX = 256 * MIB
 # Rows of a table on one page.
 CONSOLE_ROWS = 50
 CONSOLE_ROWS_MAX = 500
@@ -134,6 +143,9 @@ SQL_CONFINED_THREADS = 2
 SQL_PROCESS_BYTES = 2 * GIB
 # One part of an answer: rows of a table, or bytes of a file.
 SQL_FRAME_BYTES_MAX = 64 * MIB
+# Bytes of a file in one part, and those that the console reads ahead of what it has sent.
+SQL_PART_BYTES = 1 * MIB
+SQL_READ_AHEAD_BYTES = 1 * MIB
 # A file of rows.
 SQL_EXPORT_ROWS_MAX = 1_000_000
 SQL_EXPORT_BYTES_MAX = 512 * MIB

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
+from collections.abc import Sequence
 
+from ottla.client.consumer.ranges import ConsumedRecord
 from ottla.client.metadata import TopicInfo
 from ottla.console.answers import FileAnswer, Page
 from ottla.console.call import PageCall
@@ -20,15 +19,15 @@ from ottla.console.pages.records.asked import (
     partition_field,
     reader_of,
 )
+from ottla.console.pages.records.files import csv_file, held_bytes, json_file
 from ottla.console.pages.records.places import place_text
-from ottla.console.pages.records.shown import ShownRecord, read_records, record_table
+from ottla.console.pages.records.shown import read_records, record_table
 from ottla.console.pages.topics.frame import topic_of, topic_page, topic_path
 from ottla.console.parts.forms import choice, field, query_form
 from ottla.console.parts.words import card, link, notice, told
 from ottla.console.refusals import WrongInput
 from ottla.console.routing import page
 from ottla.model import limits
-from ottla.operations.records.contents import ReadContent
 from ottla.operations.records.reading import RecordPage, read_page
 
 _STARTS = (
@@ -40,15 +39,13 @@ _STARTS = (
 _ORDERS = (("", "as they are read"), ("newest", "newest first"), ("oldest", "oldest first"))
 _COUNTS = ("25", "50", "100", "200")
 _DIFFERENT = ("start", "from", "place", "go")
-# What a spreadsheet would take for a formula.
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @page("/topics/{topic}/records")
 async def records_page(call: PageCall) -> Page:
     topic = await call.admin.topics.describe(topic_of(call))
     asked, found = await _read(call, topic)
-    rows = _ordered(call, await read_records(found.records, reader_of(call)))
+    rows = await read_records(_ordered(call, found.records), reader_of(call))
     return topic_page(
         topic.name,
         card("Which records", _form(call, topic)),
@@ -66,11 +63,17 @@ async def records_page(call: PageCall) -> Page:
 async def download(call: PageCall) -> FileAnswer:
     """The records of a page as a file."""
     topic = await call.admin.topics.describe(topic_of(call))
-    _, found = await _read(call, topic)
-    rows = _ordered(call, await read_records(found.records, reader_of(call)))
-    if call.query.get("as") == "csv":
-        return FileAnswer(_csv(rows), "text/csv; charset=utf-8", f"{topic.name}.csv")
-    return FileAnswer(_json(rows), "application/json", f"{topic.name}.json")
+    room = call.unsent(limits.CONSOLE_RECORDS_BYTES_MAX)
+    try:
+        _, found = await _read(call, topic)
+        room.change(sum(map(held_bytes, found.records)))
+        records = _ordered(call, found.records)
+        if call.query.get("as") == "csv":
+            return FileAnswer(csv_file(records, reader_of(call)), "text/csv; charset=utf-8", f"{topic.name}.csv")
+        return FileAnswer(json_file(records, reader_of(call)), "application/json", f"{topic.name}.json")
+    except BaseException:
+        room.give_back()
+        raise
 
 
 async def _read(call: PageCall, topic: TopicInfo) -> tuple[AskedPartitions, RecordPage]:
@@ -89,7 +92,7 @@ async def _read(call: PageCall, topic: TopicInfo) -> tuple[AskedPartitions, Reco
     return asked, found
 
 
-def _ordered(call: PageCall, rows: list[ShownRecord]) -> list[ShownRecord]:
+def _ordered(call: PageCall, rows: Sequence[ConsumedRecord]) -> Sequence[ConsumedRecord]:
     order = call.query.get("order", "")
     is_forward = call.query.get("go") == "later" or call.query.get("start", "newest") not in ("newest", "")
     if "place" in call.query:
@@ -157,48 +160,3 @@ def _downloads(call: PageCall, found: RecordPage) -> Markup:
         return topic_path(topic, "records", "download", **{**words, "as": kind})
 
     return tag("p", "Keep this page: ", link("CSV", to("csv")), " ", link("JSON", to("json")), class_="note")
-
-
-def _json(rows: list[ShownRecord]) -> bytes:
-    shown = [
-        {
-            "partition": row.record.partition,
-            "offset": row.record.offset,
-            "timestamp": row.record.timestamp,
-            "key": _json_value(row.key),
-            "value": _json_value(row.value),
-            "headers": [[name, _header(value)] for name, value in row.record.headers],
-        }
-        for row in rows
-    ]
-    return json.dumps(shown, ensure_ascii=False, indent=1).encode("utf-8", "replace")
-
-
-def _json_value(content: ReadContent) -> object:
-    if content.format == "null":
-        return None
-    return content.value if content.is_structured else content.text
-
-
-def _csv(rows: list[ShownRecord]) -> bytes:
-    text = io.StringIO()
-    written = csv.writer(text)
-    written.writerow(["partition", "offset", "timestamp", "key", "value", "headers"])
-    for row in rows:
-        headers = json.dumps([[name, _header(value)] for name, value in row.record.headers], ensure_ascii=False)
-        texts = [_cell(_text(row.key)), _cell(_text(row.value)), _cell(headers)]
-        written.writerow([row.record.partition, row.record.offset, row.record.timestamp, *texts])
-    return text.getvalue().encode("utf-8", "replace")
-
-
-def _text(content: ReadContent) -> str:
-    return "" if content.format == "null" else content.text
-
-
-def _header(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("utf-8", "backslashreplace")
-
-
-def _cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(_FORMULAS) else text

@@ -2,17 +2,15 @@
 
 Rules:
 - The words of the query are `query`, `rows`, and for a chart `chart`, `x` and `y`: a result has an address.
-- A few questions run at a time, for all visitors and for each of them.
+- A few questions run at a time, for all visitors and for each of them, however many sessions a visitor has.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from typing import NamedTuple
 
-from ottla.console.access import Access
 from ottla.console.call import PageCall
 from ottla.console.html import Markup
 from ottla.console.parts.words import code, notice
@@ -23,6 +21,7 @@ from ottla.sql.process import is_installed, run_task
 from ottla.sql.task import SqlForm, SqlFrame, SqlTask
 
 _MISSING = "SQL needs packages that are not installed where the console runs"
+_LATER = "try again in a moment"
 CHARTS = ("", "bar", "line")
 
 
@@ -44,33 +43,6 @@ class SqlQuestion(NamedTuple):
             "rows": rows,
             **{n: v or None for n, v in zip(["chart", "x", "y"], self[2:], strict=True)},
         }
-
-
-class _Slots:
-    """How many questions run."""
-
-    def __init__(self, most: int, refusal: str) -> None:
-        self._free = threading.BoundedSemaphore(most)
-        self._refusal = refusal
-
-    @contextmanager
-    def taken(self) -> Iterator[None]:
-        if not self._free.acquire(blocking=False):
-            raise RefusedRequest(503, self._refusal, "try again in a moment")
-        try:
-            yield
-        finally:
-            self._free.release()
-
-
-class _OwnSlots(_Slots):
-    """Those of one user."""
-
-    def __init__(self, _: Access) -> None:
-        super().__init__(limits.SQL_PER_USER_MAX, f"{limits.SQL_PER_USER_MAX} queries of yours are running already")
-
-
-_ALL = _Slots(limits.SQL_AT_ONCE_MAX, f"{limits.SQL_AT_ONCE_MAX} queries are running already")
 
 
 def question_of(call: PageCall) -> SqlQuestion:
@@ -105,7 +77,22 @@ async def answers(call: PageCall, text: str, form: SqlForm, rows_max: int) -> As
     registry = None if access.registry is None else access.registry.options
     task = SqlTask(text, access.client_options, registry, form, rows_max, limits.CONSOLE_CELL_CHARS)
     seconds = limits.SQL_S if form is SqlForm.TABLE else limits.SQL_EXPORT_S
-    with access.kept(_OwnSlots, _OwnSlots).taken(), _ALL.taken():
+    with _place(call):
         async with aclosing(run_task(task, seconds)) as frames:
             async for each in frames:
                 yield each
+
+
+@contextmanager
+def _place(call: PageCall) -> Iterator[None]:
+    """A context in which a question runs. Raises RefusedRequest if there is no place for it."""
+    queries = call.sessions.queries
+    if queries.of(call.user) >= limits.SQL_PER_USER_MAX:
+        raise RefusedRequest(503, f"{limits.SQL_PER_USER_MAX} queries of yours are running already", _LATER)
+    if queries.of_all >= limits.SQL_AT_ONCE_MAX:
+        raise RefusedRequest(503, f"{limits.SQL_AT_ONCE_MAX} queries are running already", _LATER)
+    taken = queries.take(call.user, 1)
+    try:
+        yield
+    finally:
+        taken.give_back()

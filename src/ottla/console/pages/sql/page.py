@@ -78,6 +78,7 @@ async def export(call: PageCall) -> Answer:
     if form not in _TYPES:
         raise WrongInput("a file is csv or parquet")
     frames = answers(call, question_of(call).text, form, limits.SQL_EXPORT_ROWS_MAX)
+    call.sent.push_async_callback(frames.aclose)
     try:
         async for each in frames:
             if each.kind is FrameKind.ERROR:
