@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from ottla.model import limits
-from ottla.web.client_connection import connection_of
+from ottla.web.web_connection import connection_of
 
 log = logging.getLogger(__name__)
 

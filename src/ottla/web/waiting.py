@@ -12,7 +12,7 @@ Rules:
 - A client that speaks something else than HTTP (mostly TLS) is logged with its address: at most one line in a while for
   all such clients.
 - With TLS, the certificate of the client (DER, None without one) is in the scope's `state` as `certificate`. The
-  connection itself is there, too (`client_connection.py`).
+  connection itself is there, too (`web_connection.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ottla.model import limits
-from ottla.web.client_connection import ClientConnection
+from ottla.web.web_connection import WebConnection
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class _Bounded(_Telling):
     _has_place = False
     _timer: asyncio.TimerHandle | None = None
     _unsent_bytes = 0
-    _client: ClientConnection | None = None
+    _client: WebConnection | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in H11Protocol
         self.host = str((transport.get_extra_info("peername") or ("",))[0])
@@ -115,7 +115,7 @@ class _Bounded(_Telling):
             self.limit_concurrency = 0  # uvicorn answers with 503, and closes the connection
         self._has_place = True
         super().connection_made(transport)
-        self._client = ClientConnection(transport)
+        self._client = WebConnection(transport)
         self.app_state = {**self.app_state, **_certificate_state(transport), **self._client.as_state()}
         self._wait()
 

@@ -13,7 +13,7 @@ from starlette.types import Scope
 _NAME = "connection"
 
 
-class ClientConnection:
+class WebConnection:
     """What an application may do with the connection of a request."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -33,13 +33,13 @@ class ClientConnection:
     def note_lost(self) -> None:
         self._lost.set()
 
-    def as_state(self) -> dict[str, ClientConnection]:
+    def as_state(self) -> dict[str, WebConnection]:
         """Return what applications find in the state of each request."""
         return {_NAME: self}
 
 
-def connection_of(scope: Scope) -> ClientConnection:
+def connection_of(scope: Scope) -> WebConnection:
     """Return the connection of a request that one of our servers serves."""
     found = scope["state"][_NAME]
-    assert isinstance(found, ClientConnection)
+    assert isinstance(found, WebConnection)
     return found
