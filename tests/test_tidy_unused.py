@@ -31,8 +31,7 @@ KEPT = {
     "ottla/testing/secure.py": "client_settings registry_security_of",
     # What asyncio calls on a loop and on a transport.
     "ottla/sim/world/loop.py": "_run_once _process_events _write_to_self",
-    "ottla/sim/world/transport.py": "is_reading get_write_buffer_limits set_write_buffer_limits can_write_eof "
-    "get_protocol",
+    "ottla/sim/world/transport.py": "is_reading get_write_buffer_limits can_write_eof get_protocol",
     # What Spark calls on sources, listeners and processors of state.
     "ottla/spark/read": "pushFilters getDefaultReadLimit prepareForTriggerAvailableNow reportLatestOffset",
     "ottla/spark/progress.py": "onQueryStarted onQueryIdle onQueryProgress onQueryTerminated",
