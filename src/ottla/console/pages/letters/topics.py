@@ -18,16 +18,14 @@ from ottla.console.parts.words import card, link, notice, told
 from ottla.console.routing import page
 from ottla.model import limits
 from ottla.model.errors import ApiError
-from ottla.model.group_settings import SHARE_DLQ_TOPIC
 from ottla.model.ids import TopicPartition
-from ottla.model.resources import Resource, ResourceType
+from ottla.model.resources import Resource
 from ottla.model.topic_settings import (
     OTTLA_SCHEMA_VALIDATION,
     OTTLA_SCHEMA_VALIDATION_ACTION,
     OTTLA_SCHEMA_VALIDATION_DLQ,
 )
-from ottla.operations.cluster.view import TOPICS_AT_ONCE
-from ottla.operations.dead_letter_names import is_named_for_letters
+from ottla.operations.dead_letter_topics import is_named_for_letters, settings_each, topics_of_share_groups
 
 _CONTRACT_ENDING = ".dlq"
 _INTRO = (
@@ -80,10 +78,8 @@ async def _of_groups(admin: Admin, named: dict[str, list[str]]) -> None:
     """Note the topics that share groups name."""
     groups = [each for found in (await admin.groups.all_each(kinds=["share"])).found.values() for each in found]
     names = sorted({each.group_id for each in groups if each.group_id})[: limits.CONSOLE_TOPICS_ASKED_MAX]
-    resources = [Resource(ResourceType.GROUP, name) for name in names]
-    for group, values in (await _settings(admin, resources, SHARE_DLQ_TOPIC.name)).items():
-        if values[SHARE_DLQ_TOPIC.name]:
-            named.setdefault(values[SHARE_DLQ_TOPIC.name], []).append(f"share group {group}")
+    for group, topic in (await topics_of_share_groups(admin, names)).items():
+        named.setdefault(topic, []).append(f"share group {group}")
 
 
 async def _of_contracts(admin: Admin, topics: Sequence[str], named: dict[str, list[str]]) -> None:
@@ -93,21 +89,10 @@ async def _of_contracts(admin: Admin, topics: Sequence[str], named: dict[str, li
     resources = list(map(Resource.topic, topics))
     contract, action = OTTLA_SCHEMA_VALIDATION.name, OTTLA_SCHEMA_VALIDATION_ACTION.name
     wanted = (contract, action, OTTLA_SCHEMA_VALIDATION_DLQ.name)
-    for topic, values in (await _settings(admin, resources, *wanted)).items():
+    for topic, values in (await settings_each(admin, resources, *wanted)).items():
         if values[contract] != "none" and values[action] == "dlq":
             name = values[OTTLA_SCHEMA_VALIDATION_DLQ.name] or f"{topic}{_CONTRACT_ENDING}"
             named.setdefault(name, []).append(f"contract of {topic}")
-
-
-async def _settings(admin: Admin, resources: Sequence[Resource], *names: str) -> dict[str, dict[str, str]]:
-    """The settings of resources that may be seen; empty where there is none."""
-    found: dict[str, dict[str, str]] = {}
-    for first in range(0, len(resources), TOPICS_AT_ONCE):
-        some_of = resources[first : first + TOPICS_AT_ONCE]
-        for resource, entries in (await admin.configs.describe_each(some_of, names)).found.items():
-            values = {each.name: each.value or "" for each in entries}
-            found[resource.name] = {name: values.get(name, "") for name in names}
-    return found
 
 
 async def _counted(admin: Admin, rows: Sequence[LetterTopic]) -> dict[str, int]:

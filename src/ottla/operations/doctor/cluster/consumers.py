@@ -13,7 +13,7 @@ from ottla.model.topic_settings import (
     OTTLA_SCHEMA_VALIDATION_SUBJECT,
     RETENTION_MS,
 )
-from ottla.operations.dead_letter_names import is_named_for_letters
+from ottla.operations.dead_letter_topics import is_named_for_letters
 from ottla.operations.doctor.check import HealthLevel, Symptom, UnseenError, some
 from ottla.operations.doctor.cluster.cluster_seen import CLUSTER, ClusterSeen, GroupLag
 

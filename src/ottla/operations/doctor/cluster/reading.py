@@ -12,9 +12,8 @@ from ottla.client.consumer.offsets import LATEST, MAX_TIMESTAMP, PartitionBounds
 from ottla.client.errors import ClientError
 from ottla.client.metadata import AdvertisedBroker, TopicInfo
 from ottla.model.errors import ApiError, ErrorCode
-from ottla.model.group_settings import SHARE_DLQ_TOPIC
 from ottla.model.ids import TopicPartition
-from ottla.model.resources import Resource, ResourceType
+from ottla.model.resources import Resource
 from ottla.model.topic_settings import (
     CLEANUP_POLICY,
     MIN_INSYNC_REPLICAS,
@@ -28,6 +27,7 @@ from ottla.model.topic_settings import (
 )
 from ottla.operations.cluster.throttle import find as find_throttles
 from ottla.operations.cluster.view import PATIENCE_S, TOPICS_AT_ONCE, disks, quorum_of
+from ottla.operations.dead_letter_topics import topics_of_share_groups
 from ottla.operations.doctor.cluster.cluster_seen import ClusterSeen, SeenPart, SeenTransaction
 from ottla.operations.doctor.cluster.lags import lags_again, read_lags
 from ottla.operations.doctor.settings.node_settings import SettingsSeen
@@ -220,12 +220,7 @@ def _held(
 
 async def _share_letters(admin: Admin, groups: Sequence[GroupListing]) -> frozenset[str]:
     names = [each.group_id for each in groups if each.kind == _SHARE]
-    found: set[str] = set()
-    for first in range(0, len(names), TOPICS_AT_ONCE):
-        resources = [Resource(ResourceType.GROUP, each) for each in names[first : first + TOPICS_AT_ONCE]]
-        for entries in (await admin.configs.describe_each(resources, [SHARE_DLQ_TOPIC.name])).found.values():
-            found.update(each.value for each in entries if each.name == SHARE_DLQ_TOPIC.name and each.value)
-    return frozenset(found)
+    return frozenset((await topics_of_share_groups(admin, names)).values())
 
 
 async def _settings_of_brokers(
