@@ -12,16 +12,11 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
-from typing import NamedTuple
 
 from ottla.model import limits
+from ottla.web.oldest import OldestFirst
 
 log = logging.getLogger(__name__)
-
-
-class _Handshake(NamedTuple):
-    sock: socket.socket
-    host: str
 
 
 class TlsAcceptor:
@@ -40,8 +35,8 @@ class TlsAcceptor:
         self._make_protocol = make_protocol
         self._backlog = backlog
         self._unfinished_max = unfinished_max
-        self._unfinished: dict[asyncio.Task[None], _Handshake] = {}  # the oldest first
-        self._of_host: dict[str, dict[asyncio.Task[None], None]] = {}  # likewise, by the address of the client
+        self._unfinished: OldestFirst[asyncio.Task[None]] = OldestFirst()
+        self._sockets: dict[asyncio.Task[None], socket.socket] = {}  # of those that are unfinished
         self._given_up: list[asyncio.Task[None]] = []  # by `close`
         self._pause: asyncio.TimerHandle | None = None
 
@@ -56,8 +51,8 @@ class TlsAcceptor:
         self._loop.remove_reader(self._listening)
         self._listening.close()
         self._given_up = list(self._unfinished)
-        while self._unfinished:
-            self._give_up(next(iter(self._unfinished)))
+        for task in self._given_up:
+            self._give_up(task)
 
     async def wait_closed(self) -> None:
         """Wait until the handshakes that `close` gave up have ended."""
@@ -78,22 +73,21 @@ class TlsAcceptor:
                 self._make_room(error)
                 return
             sock.setblocking(False)
-            self._begin(_Handshake(sock, str(peer[0])))
+            self._begin(sock, str(peer[0]))
 
-    def _begin(self, handshake: _Handshake) -> None:
-        of_host = self._of_host.get(handshake.host, {})
-        if len(of_host) >= max(1, self._unfinished_max // limits.HTTP_ADDRESS_PART):
-            self._give_up(next(iter(of_host)))
+    def _begin(self, sock: socket.socket, host: str) -> None:
+        if self._unfinished.count_of(host) >= max(1, self._unfinished_max // limits.HTTP_ADDRESS_PART):
+            self._give_up(self._unfinished.oldest_of(host))
         elif len(self._unfinished) >= self._unfinished_max:
-            self._give_up(next(iter(self._unfinished)))
-        task = self._loop.create_task(self._shake_hands(handshake.sock))
-        self._unfinished[task] = handshake
-        self._of_host.setdefault(handshake.host, {})[task] = None
+            self._give_up(self._unfinished.oldest())
+        task = self._loop.create_task(self._shake_hands(sock))
+        self._unfinished.add(task, host)
+        self._sockets[task] = sock
         task.add_done_callback(self._done)
 
     def _make_room(self, error: OSError) -> None:
         if self._unfinished:
-            self._give_up(next(iter(self._unfinished)))
+            self._give_up(self._unfinished.oldest())
             return
         log.warning("no connection can be accepted for a moment: %s", error)
         self._loop.remove_reader(self._listening)
@@ -105,25 +99,21 @@ class TlsAcceptor:
         )
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        handshake = self._forget(task)
+        sock = self._forget(task)
         error = None if task.cancelled() else task.exception()
-        if handshake is not None and (task.cancelled() or error is not None):
-            handshake.sock.close()
+        if sock is not None and (task.cancelled() or error is not None):
+            sock.close()
         if error is not None and not isinstance(error, OSError):  # a handshake that fails is an OSError
             log.error("a connection could not be served", exc_info=error)
 
-    def _give_up(self, task: asyncio.Task[None]) -> None:
-        handshake = self._forget(task)
-        task.cancel()
-        if handshake is not None:
-            handshake.sock.close()
+    def _give_up(self, task: asyncio.Task[None] | None) -> None:
+        if task is not None:
+            sock = self._forget(task)
+            task.cancel()
+            if sock is not None:
+                sock.close()
 
-    def _forget(self, task: asyncio.Task[None]) -> _Handshake | None:
-        """Take a handshake out of those that are unfinished; None if it was given up before."""
-        handshake = self._unfinished.pop(task, None)
-        if handshake is not None:
-            of_host = self._of_host[handshake.host]
-            del of_host[task]
-            if not of_host:
-                del self._of_host[handshake.host]
-        return handshake
+    def _forget(self, task: asyncio.Task[None]) -> socket.socket | None:
+        """Take a handshake out of those that are unfinished; return its socket, None if it was given up before."""
+        self._unfinished.discard(task)
+        return self._sockets.pop(task, None)

@@ -25,6 +25,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ottla.model import limits
+from ottla.web.oldest import OldestFirst
 from ottla.web.web_connection import WebConnection
 
 log = logging.getLogger(__name__)
@@ -64,17 +65,16 @@ class _Places:
         self._most = connections_max
         self._most_of_host = max(1, connections_max // limits.HTTP_ADDRESS_PART)
         self._counts: Counter[str] = Counter()
-        self._idle: dict[_Bounded, None] = {}
-        self._idle_of: dict[str, dict[_Bounded, None]] = {}  # likewise, by address
+        self._idle: OldestFirst[_Bounded] = OldestFirst()
 
     def take(self, new: _Bounded) -> bool:
         """Count a new connection; others give way. False: its address has too many, all of them with a request."""
         has_room = self._counts[new.host] < self._most_of_host
-        if not has_room and new.host in self._idle_of:
-            next(iter(self._idle_of[new.host])).leave()
+        if not has_room and (own := self._idle.oldest_of(new.host)) is not None:
+            own.leave()
             has_room = True
-        if len(new.connections) >= self._most - 1 and self._idle:
-            next(iter(self._idle)).leave()
+        if len(new.connections) >= self._most - 1 and (idle := self._idle.oldest()) is not None:
+            idle.leave()
         self._counts[new.host] += 1
         return has_room
 
@@ -84,16 +84,10 @@ class _Places:
             del self._counts[host]
 
     def note_idle(self, connection: _Bounded) -> None:
-        self._idle[connection] = None
-        self._idle_of.setdefault(connection.host, {})[connection] = None
+        self._idle.add(connection, connection.host)
 
     def note_busy(self, connection: _Bounded) -> None:
-        if connection in self._idle:
-            del self._idle[connection]
-            of_host = self._idle_of[connection.host]
-            del of_host[connection]
-            if not of_host:
-                del self._idle_of[connection.host]
+        self._idle.discard(connection)
 
 
 class _Bounded(_Telling):
